@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import IO, Any, BinaryIO, cast
 
@@ -88,7 +89,7 @@ class Pool:
     """The processes of one kind. Thread-safe. `is_closed`: no further ones are started."""
 
     def __init__(self, program: str, idle_seconds: float = IDLE_SECONDS) -> None:
-        """`program` is Python code that answers requests, see `answers_to_server`. A process that was idle for `idle_seconds` is ended."""
+        """`program` is Python code that answers requests, see `answer_server`. A process that was idle for `idle_seconds` is ended."""
         self._program, self._idle_seconds = program, idle_seconds
         self._guard = threading.Lock()
         self._idle: dict[Worker, threading.Timer] = {}
@@ -162,6 +163,23 @@ class Pool:
             raise NotStarted(f"no process could be started: {error.strerror}", "Try again in a moment") from error
 
 
+def answer_server(answers: Callable[[Any], Iterable[Any]], limit_seconds: int) -> None:
+    """The work of a process: answers one request after another until the server has gone. It ends itself where an answer takes longer than
+    `limit_seconds`, should there be no server that kills it earlier.
+    """
+    output = answers_to_server()
+    with suppress(EOFError, OSError):  # the server has gone
+        while True:
+            request = pickle.load(sys.stdin.buffer)  # noqa: S301  the server wrote it
+            _end_after(limit_seconds)
+            for answer in answers(request):
+                _end_after(0)  # the server may take its time
+                output.write(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+                output.flush()
+                _end_after(limit_seconds)
+            _end_after(0)
+
+
 def answers_to_server() -> BinaryIO:
     """Called by a process first: lowers its priority and returns where it writes its answers."""
     # A terminal or systemd sends them to the server too, which then closes the input.
@@ -176,7 +194,7 @@ def answers_to_server() -> BinaryIO:
     return answers
 
 
-def end_after(seconds: int) -> None:
+def _end_after(seconds: int) -> None:
     """Ends this process after so many seconds unless it is called again; 0 cancels. The server, if it still runs, kills it earlier."""
     if sys.platform != "win32":
         signal.alarm(seconds)

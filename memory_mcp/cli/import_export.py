@@ -230,13 +230,11 @@ def _import_rows(
 
 
 def _print_table(counts: dict[str, Any], kind: Format, left_out: "LeftOut") -> None:
-    """Prints what became of each entry of a file, unless all of it was stored, known or refused."""
-    kinds = left_out.kinds()
-    if not kinds:
-        return
+    """Prints which program a file is of, and what became of each entry."""
     typer.echo(f"{terms().term('import_format', kind)}:")
     rows = [(counts["stored"], worded("stored")), (counts["already_known"], worded("known already"))]
-    rows += [(counted.count, f"{worded('left out')}: {terms().left_out(counted.kind)} ({counted.where})") for counted in kinds]
+    rows += [(counts["revised"], worded("revised"))] if counts.get("revised") else []
+    rows += [(counted.count, f"{worded('left out')}: {terms().left_out(counted.kind)} ({counted.where})") for counted in left_out.kinds()]
     for count, words in [*rows, (counts["refused"], worded("refused"))]:
         typer.echo(f"{count:>8,}  {words}")
 

@@ -32,6 +32,7 @@ NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:ne
 # Alone, such an hour belongs to the last night.
 HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)(?:頃|ごろ)?\Z")
 _HOURS = {"JST": 9, "UTC": 0, "GMT": 0, "CET": 1, "CEST": 2, "EST": -5, "EDT": -4, "PST": -8, "PDT": -7}
+_SECONDS = {name: hours * 3600 for name, hours in _HOURS.items()}
 _OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
 _ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
 _END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
@@ -60,18 +61,17 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
         return _since_1970(since[1])
     try:
-        moment, length = _moment_of_program(text) if is_of_a_program else _iso_moment(text)
+        if is_of_a_program:
+            plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
+            moment, length = parse_date(plain, tzinfos=_SECONDS), timedelta(seconds=1)
+        else:
+            moment, length = _iso_moment(text)
         start = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
         return TimeRange(start, (start.astimezone(zone) + length).astimezone(UTC) if length >= ONE_DAY else start + length)
     except OverflowError:
         raise outside_calendar() from None
     except ValueError:
         return None
-
-
-def _moment_of_program(text: str) -> tuple[datetime, timedelta]:
-    plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
-    return parse_date(plain, tzinfos={name: hours * 3600 for name, hours in _HOURS.items()}), timedelta(seconds=1)
 
 
 def _iso_moment(text: str) -> tuple[datetime, timedelta]:
@@ -171,7 +171,9 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     is_ahead = ahead not in ([], named) and (strictly or (find_direction is not None and _is_ahead(ahead, find_direction(), today)))
     if is_ahead:
         named, rest = ahead, NEXT.sub(" ", rest)
-    meanings = [each.spans for each in named] or _clock_alone(plain, today)
+    meanings = [each.spans for each in named]
+    if not meanings and (_is_clock(plain) or plain in _CLOCK_WORDS):  # of today, an hour of the night of the last one
+        meanings = [[day_of(today - ONE_DAY if HOUR_OF_NIGHT.search(plain) else today)]]
     spans = _on_weekday(narrowed(meanings), plain)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that do not overlap
@@ -258,13 +260,6 @@ def moment_of(reading: DayReading, zone: ZoneInfo) -> datetime:
         raise outside_calendar() from None
 
 
-def _clock_alone(plain: str, today: date) -> list[list[DaySpan]]:
-    """A clock time without a day is of today, an hour of the night of the last one."""
-    if _is_clock(plain) or plain in _CLOCK_WORDS:
-        return [[day_of(today - ONE_DAY if HOUR_OF_NIGHT.search(plain) else today)]]
-    return []
-
-
 def _is_clock(plain: str) -> bool:
     """Whether a text is a time of the day and nothing else."""
     try:
@@ -274,15 +269,12 @@ def _is_clock(plain: str) -> bool:
     return reading.minute is not None and not _CONNECTORS.sub("", rest)
 
 
-def _is_ahead(ahead: Sequence[Named], direction: Direction | None, today: date) -> bool:
-    return direction == "next" or (direction is None and _is_soon(narrowed([each.spans for each in ahead]), today))
-
-
-def _is_soon(spans: Sequence[DaySpan], today: date) -> bool:
-    """Whether the next span is near and the last one nearly a year ago."""
+def _is_ahead(named: Sequence[Named], direction: Direction | None, today: date) -> bool:
+    """Whether a date is to come; where nothing else tells, whether the next one is near and the last one nearly a year ago."""
+    spans = narrowed([each.spans for each in named]) if direction is None else []
     ahead = min((span[0] for span in spans if span[0] > today), default=None)
     past = max((span[1] for span in spans if span[0] <= today), default=date.min)
-    return ahead is not None and ahead - today <= LATE and today - past > NEARLY_A_YEAR
+    return direction == "next" or (ahead is not None and ahead - today <= LATE and today - past > NEARLY_A_YEAR)
 
 
 def _latest_or_after(spans: Sequence[DaySpan], today: date, after: date | None) -> DaySpan:

@@ -54,12 +54,6 @@ def year_of(year: int) -> DaySpan:
     return date(year, 1, 1), date(year + 1, 1, 1)
 
 
-def same_day_of_month(day: date, back: int) -> date:
-    """The same day of the month `back` months earlier, or the last day of that month."""
-    first, after = months_back(day, back)
-    return min(first + timedelta(days=day.day - 1), after - ONE_DAY)
-
-
 def nth_weekday(year: int, month: int, weekday: int, nth: int) -> date:
     """The `nth` such day of the week of a month; -1 is the last one.
 
@@ -96,8 +90,11 @@ def units_back(today: date, unit: str, count: int) -> DaySpan:
 
 
 def day_back(today: date, unit: str, count: int) -> date:
-    """This very day so many units ago."""
-    return same_day_of_month(today, count * _MONTHS[unit]) if unit in _MONTHS else today - timedelta(days=count * _DAYS[unit])
+    """This very day so many units ago; of a month that has no such day the last one."""
+    if unit not in _MONTHS:
+        return today - timedelta(days=count * _DAYS[unit])
+    first, after = months_back(today, count * _MONTHS[unit])
+    return min(first + timedelta(days=today.day - 1), after - ONE_DAY)
 
 
 def narrowed(meanings: Sequence[Sequence[DaySpan]]) -> list[DaySpan]:
@@ -138,8 +135,9 @@ _ERA_LETTERS = dict(zip("rhs", ERAS, strict=False))
 
 
 def _western_year(match: re.Match[str]) -> str:
+    """The western year of 令和 and 7, 七 or 元."""
     era, year = _ERA_LETTERS.get(match[1], match[1]), match[2]
-    return f"{western_year(era, year)}{'年' if match[0].endswith('年') else ''}" if year else match[0]
+    return f"{ERAS[era] + (1 if year == '元' else number_of(year))}{'年' if match[0].endswith('年') else ''}" if year else match[0]
 
 
 # What a run of kanji means before 年, 月 and 日. 数十日 and 百三十日 are so many days.
@@ -232,11 +230,6 @@ def nth_of(word: str) -> int:
     if word in ("最後", "最", "last"):
         return -1
     return 1 if word == "最初" else ORDINALS.index(word) + 1 if word in ORDINALS else number_of(word)
-
-
-def western_year(era: str, year: str) -> int:
-    """The western year of 令和 and 7, 七 or 元."""
-    return ERAS[era] + (1 if year == "元" else number_of(year))
 
 
 def spellings_of_year(year: int) -> list[str]:

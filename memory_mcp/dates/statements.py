@@ -88,8 +88,8 @@ def _anchors(text: str, dates: Sequence[CalendarDate], told_on: date | None) -> 
         day = _day_of_anchor(text, written, Anchors(governing, told_on).at(written.start))
         if day is None or (told_on and day > told_on):
             continue
-        stop = _end_of_section(text, written.end, line) if whole_line or is_first else _end_of_paragraph(text, written.end)
-        governing.append((written.start, stop, day))
+        stop = _end_of_section(text, written.end, line) if whole_line or is_first else text.find("\n\n", written.end)
+        governing.append((written.start, stop if stop >= 0 else len(text) + 1, day))
     return Anchors(governing, told_on)
 
 
@@ -121,11 +121,6 @@ def _end_of_section(text: str, position: int, line: str) -> int:
         if other and len(other[1]) <= len(own[1]):
             return position
     return len(text) + 1
-
-
-def _end_of_paragraph(text: str, position: int) -> int:
-    blank = text.find("\n\n", position)
-    return blank if blank >= 0 else len(text) + 1
 
 
 def _day_of_anchor(text: str, written: CalendarDate, reference_day: date | None) -> date | None:

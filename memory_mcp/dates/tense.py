@@ -128,7 +128,8 @@ def asked_directions(before: str, after: str) -> Iterator[Direction]:
         return
     japanese = is_japanese(whole)
     is_planned = _PLAN_ASKED.search(whole.replace("\0", " " if not japanese else "\0")) is not None
-    told = _first_tense(after) if japanese else direction(before, after)
+    verb = _FIRST_VERB.search(after) if japanese else None
+    told = direction(before, after) if not japanese else None if verb is None else "last" if verb["was"] else "next"
     if told == "last" and (japanese or not is_planned):
         yield "last"
         if is_planned and any(word in after for word in _RECALLED):
@@ -140,12 +141,6 @@ def asked_directions(before: str, after: str) -> Iterator[Direction]:
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
     """What the sentence of `text[start:end]` has before and after it."""
     return _SENTENCE_END.split(text[max(start - _REACH, 0) : start])[-1], _SENTENCE_END.split(text[end : end + _REACH])[0]
-
-
-def _first_tense(text: str) -> Direction | None:
-    """The tense of the first verb that has one."""
-    verb = _FIRST_VERB.search(text)
-    return None if verb is None else "last" if verb["was"] else "next"
 
 
 def _without_a_verb(before: str, after: str) -> Direction | None:

@@ -11,8 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from io import StringIO
-from itertools import chain, islice, repeat, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 
@@ -33,7 +32,7 @@ SYNONYMS_LIMIT, WORDS_LIMIT = 20, 12
 # The characters of a long query that are read, and of a Japanese word.
 CHARACTERS_LIMIT, LONGEST = 300, 10
 
-_MARKS = 1 << 20
+_MARKS, _READ_AT_ONCE = 1 << 20, 1 << 15
 FILES = ("jmdict.tsv", "sudachi.tsv", "polite.tsv")
 # Stands before a word that is found by the others of its group, but mostly means something else.
 _ONLY_FOUND = "-"
@@ -69,9 +68,7 @@ class _Dictionary:
 
     def __init__(self, text: bytes) -> None:
         self._text = text
-        # A line at a time: a hundred thousand words at once take twice as much memory as what stays, and as long as all else here.
-        words = chain.from_iterable(map(str.split, map(str.rstrip, StringIO(text.decode()), repeat("\n")), repeat("\t")))
-        hashes = np.fromiter(map(hash, words), np.int64)
+        hashes = np.fromiter(map(hash, chain.from_iterable(_words_of(text))), np.int64)
         characters = np.frombuffer(text, np.uint8)
         starts = np.concatenate([[0], np.flatnonzero(characters <= ord("\n"))[:-1] + 1])
         begins = np.maximum.accumulate(np.where(characters[starts - 1] == ord("\n"), starts, 0)).astype(np.int32)
@@ -107,6 +104,16 @@ class _Dictionary:
         others = (other for other in dict.fromkeys(in_turn) if other != word)
         # Two katakana would also be found as a part of other words: カー for 車 in カード. For an English word they may be the only one.
         return [other for other in others if not (is_japanese(word) and len(other) == 2 and _KATAKANA.fullmatch(other))]
+
+
+def _words_of(text: bytes) -> Iterator[list[str]]:
+    """The words of all groups, some lines at a time: all at once they would take twice as much memory as what stays, and as long as all
+    else that a dictionary needs."""
+    start = 0
+    while start < len(text):
+        end = text.index(b"\n", min(start + _READ_AT_ONCE, len(text) - 1))
+        yield text[start:end].decode().replace("\n", "\t").split("\t")
+        start = end + 1
 
 
 @cache

@@ -110,7 +110,7 @@ class Models:
 
     def _unknown(self, name: str) -> ChatFailed:
         vendors, servers = ", ".join(VENDORS), ", ".join(self.vendors)
-        if _CLASS.fullmatch(name):
+        if _CLASS.fullmatch(name) and ("." in name.partition(":")[0] or not servers):  # else it rather means a server
             return ChatFailed(
                 "{} is not the name of a model",
                 "",

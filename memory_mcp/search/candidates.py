@@ -67,7 +67,6 @@ class Candidates:
     chunks: Sequence[int | None]
     # It is nearer to texts of another language than the question's.
     is_foreign: Flags
-    # How far it is only a question, from 0 to 1.
     # The times that its text names.
     times: Sequence[Times]
     # 1 if it is of a date in the question, .5 if its text names another date, and only its day in the timeline is that.

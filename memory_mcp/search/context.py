@@ -272,7 +272,8 @@ def shared(layered: Sequence[Layered], max_tokens: int, words: Sequence[str]) ->
     shown.fill(others, max_tokens, min(largest, half_of_the_rest))
     shown.fill(topical, max_tokens, largest)
     shown.widen(max_tokens)
-    return tuple((layer, _showing(hit, shown.texts[index])) for index, (layer, hit) in enumerate(layered) if index in shown.texts)
+    texts = ((*layered[index], text) for index, text in sorted(shown.texts.items()))
+    return tuple((layer, replace(hit, text=text, truncated=text != hit.memory.content)) for layer, hit, text in texts)
 
 
 @dataclass(slots=True)
@@ -312,7 +313,3 @@ def _indexes(layered: Sequence[Layered], wanted: str) -> list[int]:
 
 def _cost(hit: Hit) -> int:
     return labels_cost(hit.memory) + estimate_tokens(hit.text)
-
-
-def _showing(hit: Hit, text: str) -> Hit:
-    return replace(hit, text=text, truncated=text != hit.memory.content)

@@ -167,31 +167,19 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
     known, vectors, vectors_apart = meaning.stored(owners, own)
     if not known:
         return {}
-    owned = [owners[chunk] for chunk in known]
+    pieces, questions = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for row, chunk in enumerate(known):
+        memory_id, is_question = owners[chunk]
+        (questions if is_question else pieces)[memory_id].append(row)
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
-    nearness = _with_previous(vectors_apart, owned, previous, meaning.turned(own).mean(axis=0)).tolist()
-    wanted = set(memory_ids)
-    foreign = {known[row] for row in _in_other_languages(meaning, vectors, own)}
-    by_content: dict[int, tuple[float, float, int]] = {}
-    by_question: dict[int, tuple[float, float, int]] = {}
-    for row, ((memory_id, is_question), cosine, near) in enumerate(zip(owned, cosines, nearness, strict=True)):
-        if memory_id not in wanted:
-            continue
-        of_kind = by_question if is_question else by_content
-        if memory_id in of_kind:
-            best_cosine, best_near, best = of_kind[memory_id]
-            of_kind[memory_id] = max(cosine, best_cosine), max(near, best_near), row if cosine > best_cosine else best
-        else:
-            of_kind[memory_id] = cosine, near, row
+    nearness = _with_previous(vectors_apart, pieces, previous, meaning.turned(own).mean(axis=0)).tolist()
+    foreign = set(_in_other_languages(meaning, vectors, own))
     similar = {}
-    for memory_id, (cosine, near, row) in by_content.items():
-        question_cosine, question_near, _ = by_question.get(memory_id, (cosine, near, row))
-        similar[memory_id] = Similarity(
-            cosine=_raised(cosine, question_cosine),
-            nearness=_raised(near, question_near),
-            chunk=known[row],
-            in_other_language=known[row] in foreign,
-        )
+    for memory_id in memory_ids:
+        if rows := pieces.get(memory_id):
+            nearest, asked = max(rows, key=cosines.__getitem__), questions.get(memory_id, rows)
+            cosine, near = (_raised(values, rows, asked) for values in (cosines, nearness))
+            similar[memory_id] = Similarity(cosine, near, known[nearest], in_other_language=nearest in foreign)
     return similar
 
 
@@ -202,13 +190,9 @@ def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None)
     return map(int, np.flatnonzero(nearest_rows(vectors, own) != meaning.language))
 
 
-def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previous: Mapping[int, int], query: Vectors) -> Vectors:
-    """How near each row is to the query, a short turn together with a part of the short turn before."""
+def _with_previous(vectors: Vectors, pieces: Mapping[int, Sequence[int]], previous: Mapping[int, int], query: Vectors) -> Vectors:
+    """How near each row is to the query, a short turn, of one piece, together with a part of the short turn before."""
     nearness: Vectors = vectors @ query
-    pieces: dict[int, list[int]] = defaultdict(list)
-    for row, (memory_id, is_question) in enumerate(owners):
-        if not is_question:
-            pieces[memory_id].append(row)
     short = {memory_id: rows[0] for memory_id, rows in pieces.items() if len(rows) == 1}
     pairs = [(short[turn], short[before]) for turn, before in previous.items() if turn in short and before in short]
     if pairs:
@@ -217,5 +201,7 @@ def _with_previous(vectors: Vectors, owners: Sequence[tuple[int, bool]], previou
     return nearness
 
 
-def _raised(by_content: float, by_question: float) -> float:
+def _raised(values: Sequence[float], rows: Sequence[int], questions: Sequence[int]) -> float:
+    """The best value of the rows of a content, raised by that of its questions."""
+    by_content, by_question = (max(map(values.__getitem__, each)) for each in (rows, questions))
     return by_content + QUESTION_WEIGHT * max(by_question - by_content, 0.0)

@@ -252,7 +252,8 @@ def with_newer(recalled: Recalled, newer: Mapping[str, Memory], question: Questi
     for hit in recalled.hits:
         later = newer.get(hit.memory.key)
         if later and later.key not in ordered:
-            brought = among.get(later.key) or _brought(later, hit, question)
+            text = text_of(later, question.detail)
+            brought = among.get(later.key) or Hit(later, hit.score, {"newer": True}, text, truncated=text != later.content, pool=hit.pool)
             ordered[later.key] = replace(brought, score=max(brought.score, hit.score))
         named = replace(hit, memory=replace(hit.memory, superseded_by=later.key)) if later else hit
         ordered.setdefault(hit.memory.key, named)
@@ -269,11 +270,6 @@ def _newer(connection: apsw.Connection, ids: Sequence[int], filters: Filters) ->
     against = standing_against(connection, list(newest.values()))
     by_id = memories.by_ids(connection, newest.values())
     return {earlier: by_id[later] for earlier, later in newest.items() if later not in against}
-
-
-def _brought(memory: Memory, hit: Hit, question: Question) -> Hit:
-    text = text_of(memory, question.detail)
-    return Hit(memory, hit.score, {"newer": True}, text, truncated=text != memory.content, pool=hit.pool)
 
 
 def _within(hits: Sequence[Hit], recalled: Recalled, question: Question) -> tuple[Hit, ...]:

@@ -217,7 +217,9 @@ def _page(
     stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, order: Order, best: Best, floor: Floor, reranked: Reranked
 ) -> Recalled:
     question, meaning = order.scored.parsed.question, lead.meaning
-    relations = tuple(line for number, each in by_store.items() for line in _of_pool(stores.pool(number), each.relations))
+    relations = tuple(
+        key_in(name, f"{line} ") if (name := stores.pool(number)) else line for number, each in by_store.items() for line in each.relations
+    )
     pool = best.left(order.pool)
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
@@ -258,10 +260,6 @@ def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_t
     return tuple(
         replace(hit, pool=pool, parts=of_row) if pool or of_row else hit for hit, pool, of_row in zip(hits, pools, of_rows, strict=False)
     )
-
-
-def _of_pool(pool: str, relations: Sequence[str]) -> Iterator[str]:
-    return (key_in(pool, f"{line} ") if pool else line for line in relations)
 
 
 def _mode(question: Question, meaning: Meaning) -> str:

@@ -29,7 +29,7 @@ from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.language.tokens import is_grammar, normalise, numbered_names
+from memory_mcp.language.tokens import is_grammar, normalise, numbered_names, tokens
 from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
@@ -181,12 +181,13 @@ _TELLING = bounded(rf"\b(?:{_SAID})\b[^,.?!]{{0,30}}$")
 
 @dataclass(frozen=True, slots=True)
 class QuestionTime:
-    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones and those of
-    no certain year or week: 「金曜は燃えるゴミの日」 is of none. `looks_ahead`: it asks for what is to come.
+    """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones. `looks_ahead`:
+    it asks for what is to come.
 
     `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the
-    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `years`: how a text
-    writes its years and longer times. `of_telling`: it asks for what was said on a day.
+    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `days`: how a text
+    writes those of no certain year or week, as 「金曜は燃えるゴミの日」, `years` its years and longer times. `of_telling`: it asks for what was said
+    on a day.
     """
 
     query: str
@@ -197,6 +198,7 @@ class QuestionTime:
     is_vague: bool = False
     is_recent: bool = False
     date_words: Sequence[str] = ()
+    days: Sequence[str] = ()
     years: Sequence[str] = ()
     of_telling: bool = False
 
@@ -210,8 +212,8 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
         named, spans = (), []
     long = [each for each in named if any(end - start > LONGEST_SPAN for start, end in each.spans)]
-    certain = [each for each in named if each not in long and not (each.is_alone or len(each.spans) > 1)]
-    words = recognized.without(certain) if certain else query
+    short = [each for each in named if each not in long]
+    words = recognized.without(short) if short else query
     plain = normalise(words)
     looks_ahead = _PLANS.search(plain) is not None
     lately = _LATELY.search(plain) is not None
@@ -232,6 +234,7 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
         looks_ahead,
         is_vague,
         date_words=[query[places[each.start] : places[each.end]].strip() for each in named],
+        days=[_day_written(recognized, each) for each in short if each.is_alone or len(each.spans) > 1],
         years=[*_years_written(spans), *(recognized.plain[each.start : each.end] for each in long)],
         of_telling=any(_asks_telling(recognized, each) for each in named),
     )
@@ -242,6 +245,12 @@ def _years_written(spans: Iterable[DaySpan]) -> list[str]:
     long = ((first, after) for first, after in spans if after - first > LONGEST_SPAN and first.day == after.day == 1)
     years = (year for first, after in long for year in range(first.year, max(after.year, first.year + 1)))
     return [spelling for year in islice(dict.fromkeys(years), YEARS_LIMIT) for spelling in spellings_of_year(year)]
+
+
+def _day_written(recognized: Recognized, named: Named) -> str:
+    """How a text may write a day of no certain year or week: 12月10日, 金曜 of 金曜日, and friday of "friday night"."""
+    word = recognized.plain[named.start : named.end].strip().removeprefix("the ")
+    return f"{word.partition('曜')[0]}曜" if "曜" in word else word.partition(" ")[0] if named.is_alone else word
 
 
 def _asks_telling(recognized: Recognized, named: Named) -> bool:
@@ -329,8 +338,9 @@ class ParsedQuestion:
         """What to look for by words: the query without its dates and, where the caller guessed an answer, that guess. `rest`:
         another query instead."""
         read = analysis(self.time.words if rest is None else rest)
-        tokens = search_tokens(read, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
-        return Terms(tokens, read.query_phrases, read.synonyms, same_sound, read.words, read.fragments, read.kana_words)
+        found = search_tokens(read, analysis(self.question.hypothetical), beside_vectors=beside_vectors)
+        days = [" ".join(tokens(day)) for day in self.time.days] if rest is None else []
+        return Terms([*found, *days], read.query_phrases, read.synonyms, same_sound, read.words, read.fragments, read.kana_words)
 
 
 def parsed_question(question: Question, now: datetime, settings: Settings) -> ParsedQuestion:

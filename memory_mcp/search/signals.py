@@ -248,10 +248,6 @@ def _asking(scored: Scored) -> Column:
     return np.where(asks > 0, np.minimum(asks, scored.score / ASKING_PENALTY), 0.0)
 
 
-def _sunk(scored: Scored) -> Column:
-    return (1 - kept_shares(scored.candidates)) * scored.score
-
-
 def kept_shares(candidates: Candidates) -> Column:
     """The share of its score that each row keeps, less than 1 where a judgement is against it."""
     return np.array([SUNK_SHARES.get(verdict, 1.0) for verdict in candidates.verdicts], np.float64)
@@ -319,52 +315,48 @@ def _nearest_time(scored: Scored) -> Callable[[int], Any]:
     return nearest
 
 
+def _column(name: str) -> Callable[[Scored], Column]:
+    """The values of this column of the candidates."""
+    return lambda scored: np.asarray(getattr(scored.candidates, name), np.float64)
+
+
+def _setting(name: str) -> Callable[[Scored], float]:
+    """The weight with this name in the settings of the fusion."""
+    return lambda scored: float(getattr(scored.fusion, name))
+
+
+def _added(name: str) -> tuple[str, Callable[[Scored], Column]]:
+    """What a row added, under its own name."""
+    return name, _if_any(lambda scored: part(scored, name))
+
+
+_graph, _session_weight = _column("graph"), _setting("session_weight")
+
 SIGNALS: tuple[Signal, ...] = (
     Signal("words", lambda scored: 1 - scored.meaning, _words, ("lexical", _shown_words)),
     Signal(
-        "sessions",
-        lambda scored: (1 - scored.meaning) * scored.fusion.session_weight,
-        _session_shares,
-        ("session", _if_any(_session_shares)),
+        "sessions", lambda scored: (1 - scored.meaning) * _session_weight(scored), _session_shares, ("session", _if_any(_session_shares))
     ),
-    Signal("graph", _graph_weight, lambda scored: scored.candidates.graph, ("graph", _if_any(lambda scored: scored.candidates.graph))),
-    Signal("meaning", lambda scored: scored.meaning, _meaning, ("dense", lambda scored: scored.candidates.dense)),
+    Signal("graph", _graph_weight, _graph, ("graph", _if_any(_graph))),
+    Signal("meaning", lambda scored: scored.meaning, _meaning, ("dense", _column("dense"))),
     # What an assistant said is long, and repeats a person.
     Signal("assistants", lambda scored: scored.fusion.assistant_weight - 1, lambda scored: scored.candidates.is_assistants * scored.score),
-    Signal(
-        "named-speakers",
-        lambda scored: scored.fusion.speaker_boost,
-        lambda scored: scored.candidates.is_named.astype(np.float64),
-        ("speaker", lambda scored: scored.candidates.is_named),
-    ),
+    Signal("named-speakers", _setting("speaker_boost"), _column("is_named"), ("speaker", lambda scored: scored.candidates.is_named)),
     Signal(
         "dates",
         lambda scored: 0.0 if scored.parsed.time.is_recent else scored.fusion.date_boost,
-        lambda scored: scored.candidates.dates,
+        _column("dates"),
         ("date", lambda scored: scored.candidates.dates > 0),
     ),
     Signal("recency", lambda scored: float(scored.parsed.time.is_recent), _recency),
-    Signal(
-        "freshness",
-        lambda scored: scored.parsed.settings.decay.weight,
-        lambda scored: scored.candidates.retention,
-        ("freshness", _if_any(lambda scored: part(scored, "freshness"))),
-    ),
-    Signal(
-        "judged",
-        lambda scored: scored.fusion.judged_weight,
-        lambda scored: scored.candidates.judged,
-        ("judged", _if_any(lambda scored: part(scored, "judged"))),
-    ),
+    Signal("freshness", lambda scored: scored.parsed.settings.decay.weight, _column("retention"), _added("freshness")),
+    Signal("judged", _setting("judged_weight"), _column("judged"), _added("judged")),
     Signal("asking-penalty", lambda _: -ASKING_PENALTY, _asking),
-    Signal("sunk", lambda scored: -float(any(scored.candidates.verdicts)), _sunk),
-    Signal("answers-to-questions", lambda scored: float(bool(scored.candidates.answers)), _answering),
     Signal(
-        "reranker",
-        lambda scored: scored.fusion.rerank_weight,
-        lambda scored: scored.candidates.reranked,
-        ("rerank", lambda scored: scored.candidates.rerank),
+        "sunk", lambda scored: -float(any(scored.candidates.verdicts)), lambda scored: (1 - kept_shares(scored.candidates)) * scored.score
     ),
+    Signal("answers-to-questions", lambda scored: float(bool(scored.candidates.answers)), _answering),
+    Signal("reranker", _setting("rerank_weight"), _column("reranked"), ("rerank", _column("rerank"))),
 )
 
 

@@ -190,7 +190,7 @@ def _of_compound(stored: StoredWords, word: _Word) -> Iterator[Spelling]:
 MOST_UNMATCHED, LONGEST_UNMATCHED = 8, 40
 # The words of a long query that are looked up.
 QUERY_WORDS_LIMIT = 100
-KANJI_WINDOW, KATAKANA_WINDOW = 2, 3
+WINDOWS = {"kanji": 2, "katakana": 3}
 LONGEST_COUNT = 2
 
 # Endings by which a kanji is part of a longer word (締め切り), and those that only belong to it.
@@ -281,21 +281,18 @@ def _names_in_hiragana(run: re.Match[str]) -> Iterator[_QueryWord]:
 
 def _query_words(text: str) -> Iterator[_QueryWord]:
     for match in _QUERY_WORD.finditer(text):
-        word = match.group()
+        word, kind = match.group(), str(match.lastgroup)
         asking = _ASKING.match(text, match.start())
         if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
             continue
-        if match.lastgroup == "hiragana":
+        if kind == "hiragana":
             yield from _names_in_hiragana(match)
-        elif match.lastgroup == "stems":
-            yield _QueryWord(match.start(), word, [(0, len(word), with_usual_kanji(_KANJI.findall(word)[-1]))], may_be_heard=True)
-        elif match.lastgroup == "kanji":
-            yield _QueryWord(match.start(), word, _windows(word, KANJI_WINDOW), is_divisible=True, may_be_heard=True)
-        elif match.lastgroup == "katakana":
-            yield _QueryWord(match.start(), word, _windows(word, min(KATAKANA_WINDOW, len(word))), may_be_heard=True)
-        elif _is_informative(word):
-            phrases = [(0, len(word), phrase) for phrase in query_tokens(word)[:2]]
-            yield _QueryWord(match.start(), word, phrases, may_be_heard=not word.isdecimal())
+        elif kind in WINDOWS:
+            phrases = _windows(word, min(WINDOWS[kind], len(word)))
+            yield _QueryWord(match.start(), word, phrases, is_divisible=kind == "kanji", may_be_heard=True)
+        elif kind == "stems" or _is_informative(word):
+            whole = [with_usual_kanji(_KANJI.findall(word)[-1])] if kind == "stems" else query_tokens(word)[:2]
+            yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in whole], may_be_heard=not word.isdecimal())
 
 
 def _is_informative(word: str) -> bool:

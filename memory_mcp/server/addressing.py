@@ -47,17 +47,17 @@ def resolve(
         return next(iter(token_personas))
     if token_personas is not None and DEFAULT_PERSONA not in token_personas:
         raise PersonaRequired(
-            "no persona is named", "the token is for several", "Send one of them as X-Persona, or use the URL /p/{persona}/mcp"
+            "no persona is named", "the token is for several", "Send one of them as X-Persona, or begin the path with /p/{persona}"
         )
     if on_missing == "error":
         raise PersonaRequired(
-            "no persona is named", "this server serves none by default", "Send an X-Persona header, or use the URL /p/{persona}/mcp"
+            "no persona is named", "this server serves none by default", "Send an X-Persona header, or begin the path with /p/{persona}"
         )
     if on_missing == "auto" and set(existing()) - {DEFAULT_PERSONA}:
         raise PersonaRequired(
             "no persona is named",
             "this server has several, and must not guess",
-            "Send an X-Persona header, or use the URL /p/{persona}/mcp",
+            "Send an X-Persona header, or begin the path with /p/{persona}",
         )
     return DEFAULT_PERSONA
 

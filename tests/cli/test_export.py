@@ -1,12 +1,14 @@
 """`memory-mcp models export-onnx`: what it writes, and what it leaves alone."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memory_mcp import cli
+from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.personas.registry import Personas
 
 # Exporting needs torch, which takes seconds to import.
@@ -53,10 +55,9 @@ def test_int8_is_used_where_it_is_asked_for_and_options_of_earlier_versions_are_
     assert (status, "onnx, int8: onnx_precision is int8" in out) == (0, True)
 
 
-def test_exports_are_no_persona(run: Run, say, embedder_directory: Path, personas: Personas, data_directory: Path):
+def test_exports_are_no_persona(say, exported_embedder: Path, personas: Personas, data_directory: Path):
     say("海辺の散歩")
-    assert run("export-onnx", embeddings_model=str(embedder_directory))[0] == 0
-    assert (data_directory / ".models").is_dir()
+    shutil.copytree(exported_embedder, data_directory / export_directory.DIRECTORY_NAME / exported_embedder.name)
     assert personas.names() == ["nilou"]
     personas.close()
     assert cli.run(["adopt", "--data", str(data_directory), "--dry-run"]) == 0

@@ -48,6 +48,14 @@ def test_any_other_name_is_refused(name: str) -> None:
         Models({"local": {"url": "http://127.0.0.1:9"}}).source(name)
 
 
+def test_who_writes_a_server_as_a_vendor_is_told_how_its_models_are_named() -> None:
+    models = Models({"local": {"url": "http://127.0.0.1:9"}}, only_named=True)
+    with pytest.raises(ChatFailed, match="NAME/MODEL, where NAME is local"):
+        models.source("local:qwen")
+    with pytest.raises(ChatFailed, match=r"has to be named in chat\.arguments"):
+        models.source("langchain_x.models:ChatX")
+
+
 @pytest.mark.slow
 def test_two_servers_of_the_same_wire_are_asked_each_with_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_KEY", KEY)

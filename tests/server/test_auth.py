@@ -179,7 +179,7 @@ def test_a_token_for_one_persona_chooses_it(own_server, caller, token):
 
 def test_a_token_for_several_wants_one_named_unless_default_is_among_them(caller, token):
     assert caller(token("nilou", "dehya")).refusal("recall", query="x") == (
-        "no persona is named: the token is for several. Send one of them as X-Persona, or use the URL /p/{persona}/mcp."
+        "no persona is named: the token is for several. Send one of them as X-Persona, or begin the path with /p/{persona}."
     )
     assert caller(token("default", "dehya"))("recall", query="x")["persona"] == "default"
     assert caller(token())("recall", query="x")["persona"] == "default"

@@ -139,7 +139,7 @@ def arranged(page: Any, name: str, language: str, size: str, model: Any) -> None
     if name == "find":
         page.keyboard.press("Control+k")
         page.locator("#palette input").fill("ピアノ" if language == "ja" else "piano")
-        page.locator("#palette .found[data-q]:not([data-q='']) ul").wait_for()
+        page.locator("#palette .found[data-q]:not([data-q='']) ul").first.wait_for()
     if name == "import":
         rows = [
             json.dumps({"content": f"{number}日目の日記。" if language == "ja" else f"Diary, day {number}."}) for number in range(1, 40)

@@ -4,11 +4,12 @@ npm install sillytavern && python tests/support/sillytavern.py node_modules/sill
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,22 +35,29 @@ def tavern(program: Path) -> Iterator[None]:
     """SillyTavern on `TAVERN_PORT`, with data of its own."""
     with tempfile.TemporaryDirectory() as directory:
         options = ["--port", str(TAVERN_PORT), "--listen", "false", "--browserLaunchEnabled", "false", "--dataRoot", directory]
-        command = ["node", "server.js", *options, "--configPath", f"{directory}/config.yaml"]
-        with subprocess.Popen(command, cwd=program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                until = time.monotonic() + START_SECONDS
-                while not _answers():
-                    if process.poll() is not None or time.monotonic() > until:
-                        raise SystemExit("SillyTavern does not start")
-                    time.sleep(1)
-                yield
-            finally:
-                process.terminate()
+        with front_end(["node", "server.js", *options, "--configPath", f"{directory}/config.yaml"], TAVERN, program):
+            yield
 
 
-def _answers() -> bool:
+@contextmanager
+def front_end(command: Sequence[str], url: str, directory: Path, variables: Mapping[str, str] | None = None) -> Iterator[None]:
+    """A program that answers at this address, stopped at the end."""
+    environment = {**os.environ, **(variables or {})}
+    with subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + START_SECONDS
+            while not _answers(url):
+                if process.poll() is not None or time.monotonic() > until:
+                    raise SystemExit(f"{command[0]} does not start")
+                time.sleep(1)
+            yield
+        finally:
+            process.terminate()
+
+
+def _answers(url: str) -> bool:
     try:
-        return httpx2.get(TAVERN).status_code == 200
+        return httpx2.get(url).status_code == 200
     except httpx2.HTTPError:
         return False
 

@@ -313,6 +313,14 @@ def test_what_is_left_out_of_chatgpt_and_slack_is_named(tmp_path: Path) -> None:
     assert [one.left_out for one in found if one.left_out] == ["notices", "contents of files"]
 
 
+def test_an_empty_answer_of_chatgpt_is_counted_and_the_empty_beginning_by_the_system_is_not(tmp_path: Path) -> None:
+    chat = tree(node("sys", "root", "system", ""), node("q", "sys", "user", "やあ"), node("last", "q", "assistant", ""))
+    found = list(chatgpt.read(source_of(written(tmp_path / "conversations.json", [chat])), None))
+    assert [(one.where, one.left_out) for one in found if one.left_out] == [
+        ("conversations.json, conversation 1, message 2", "messages without a text")
+    ]
+
+
 def workspace(place: Path) -> Path:
     users = [
         {"id": "U1", "name": "kenta", "real_name": "山田健太", "profile": {"display_name": "健太"}},

@@ -232,3 +232,17 @@ def test_a_folder_of_documents_is_read_with_its_other_files_left_out(tmp_path: P
     assert [text for _, _, text in told(items)] == ["One."]
     assert [(item.where, item.left_out) for item in items if item.left_out] == [("b.bin", "other files")]
     assert json.dumps([item.row for item in items])
+
+
+@pytest.mark.parametrize(
+    ("message", "program"),
+    [
+        ('<div class="message default clearfix" id="message1"><div class="text">やあ</div></div>', "Telegram Desktop"),
+        ('<div class="chatlog__message-group"><div class="chatlog__content">やあ</div></div>', "DiscordChatExporter"),
+    ],
+)
+def test_the_page_of_a_chat_is_refused_with_the_form_that_has_its_speakers(tmp_path: Path, message: str, program: str) -> None:
+    path = tmp_path / "messages.html"
+    path.write_text(f"<html><body>{message}</body></html>", encoding="utf-8")
+    (item,) = documents.read(source_of(path), None)
+    assert item.refused == f"messages.html is not read: it is the page of a chat, by {program}. Export the chat as JSON."

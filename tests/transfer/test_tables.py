@@ -62,6 +62,13 @@ def test_a_row_keeps_its_key_where_others_are_added(tmp_path: Path) -> None:
     assert before["key"] == after["key"] != added["key"]
 
 
+def test_a_row_is_known_by_the_key_that_it_had_while_its_column_was_not_read(tmp_path: Path) -> None:
+    (before,) = rows(tmp_path / "a.csv", "内容,日付\n夜食,2025/10/29\n")
+    (row,) = rows(tmp_path / "a.csv", "内容,日付,開始\n夜食,2025/10/29,25:30\n")
+    assert (row["former_keys"], row["key"] == before["key"]) == ([before["key"]], False)
+    assert "former_keys" not in rows(tmp_path / "a.csv", "内容,日付,時刻\n夜食,2025/10/29,25:30\n")[0]
+
+
 def test_a_row_without_text_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
     refused, read_after = read(tmp_path / "a.csv", "内容,日付\n,2025-10-01\n苺,2025-10-01\n")
     assert (refused.where, refused.refused) == ("a.csv, row 2", "It has no text (content).")
@@ -107,6 +114,11 @@ def test_csv_is_detected_and_text_is_not_taken_for_it(tmp_path: Path) -> None:
         ("Conversation,Time,Author,Message\n旅行,2026-05-01T10:00:00,Human,尾道\n", ("2026-05-01T10:00:00", None)),
         ("内容,日付,時間\nカレー,2025/10/29,30分\n", ("2025-10-29", None)),
         ("内容,日付\n法事,45000\n", ("45000", None)),
+        ("日付,開始,終了,内容\n2025/10/29,25:30,26:00,夜食\n", ("2025/10/29 25:30", None)),
+        ("Start Date,Start Time,Text\n2025/10/29,21:05,柿\n", ("2025-10-29T21:05:00", None)),
+        ("開始,内容\n2025/10/29 25:30,夜食\n", ("2025/10/29 25:30", None)),
+        ("日付,開始,内容\n2025/10/29,2025/10/29 21:05,柿\n", ("2025-10-29T21:05:00", None)),
+        ("タイムスタンプ,ご意見\n2025/10/29 午後 9:05:33,柿がよい\n", (None, "2025-10-29T21:05:33")),
     ],
 )
 def test_times_are_understood_as_programs_write_them(tmp_path: Path, table: str, times: tuple[str | None, str | None]) -> None:
@@ -127,6 +139,19 @@ def test_times_are_understood_as_programs_write_them(tmp_path: Path, table: str,
 def test_which_number_is_the_day_is_decided_from_the_whole_column(tmp_path: Path, days: list[str], expected: list[str]) -> None:
     table = "date,content\n" + "".join(f'"{day}",柿{number}\n' for number, day in enumerate(days))
     assert [row["occurred_at"] for row in rows(tmp_path / "a.csv", table)] == expected
+
+
+def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept(tmp_path: Path) -> None:
+    form = "Timestamp,お名前,ご意見\n10/29/2025 21:05:33,健太,よい\n10/29/2025 21:06:33,,また行く\n10/29/2025 21:07:33,,\n"
+    first, second, refused = read(tmp_path / "a.csv", form)
+    assert [(item.row or {})["content"] for item in (first, second)] == ["お名前: 健太\nご意見: よい", "ご意見: また行く"]
+    assert refused.refused == "It has no text (content)."
+    (only,) = rows(tmp_path / "b.csv", "タイムスタンプ,ご意見\n2025/10/29 21:05,よい\n")
+    assert only["content"] == "よい"
+    other_texts = rows(tmp_path / "d.csv", "内容,メモ\n,熟れた\n")
+    assert [row["content"] for row in other_texts] == ["熟れた"]
+    (both,) = rows(tmp_path / "c.csv", "内容,メモ\n柿,熟れた\n")
+    assert (both["content"], both["metadata"]["csv"]) == ("柿", {"メモ": "熟れた"})
 
 
 def workbook(*lines: list[object], further: str = "") -> bytes:

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -191,10 +192,14 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     said = [(f"佐藤 {name}", text) for name in ("花子", "健太") for text in ("はい そう", "明日 行く", "駅 で", "またね ほんと")]
     said += [("Bob", f"I see {number}") for number in range(4)]
     said += [("Bob", text) for text in ("Yes of course", "No thanks", "Well now", "What a day", "写真撮った")]
-    notices = ["21:50 佐藤 花子がメッセージの送信を取り消しました", "21:51 佐藤 花子がさくらを招待しました。"]
+    notices = [
+        "21:50 佐藤 花子がメッセージの送信を取り消しました",
+        "21:51 佐藤 花子がさくらを招待しました。",
+        "21:52 佐藤 花子がさくらを退会させました。",
+    ]
     lines = [f"21:{number:02} {name} {text}" for number, (name, text) in enumerate(said)]
     found = read(written(tmp_path, "a.txt", "\n".join(["2020.01.05 日曜日", *lines, *notices, ""])))
-    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 1})
+    assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 2})
 
 
 def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
@@ -508,12 +513,13 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "line",
-        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
+        OFFICIAL + 'User,健太,2025/09/18,14:22:59,"予約したい\n明日です"\r\nUser,健太,2025/09/18,14:23:00,写真を送信しました。\r\nUser,健太,2025/09/18,14:23:01,スタンプが送信されました。\r\nUser,健太,2025/09/18,14:23:02,送信が取り消されたメッセージです\r\nUser,健太,2025/09/18,14:23:03,不在着信\r\nUser,健太,2025/09/18,14:23:04,資料を送信しました。\r\nAccount,さくら堂,2025/09/18,14:24:00,承りました\r\n',
         [
             ("健太", "2025-09-18T14:22:59+09:00", "LINE さくら堂 2025-09-18", "予約したい\n明日です"),
+            ("健太", "2025-09-18T14:23:04+09:00", "LINE さくら堂 2025-09-18", "資料を送信しました。"),
             ("さくら堂", "2025-09-18T14:24:00+09:00", "LINE さくら堂 2025-09-18", "承りました"),
         ],
-        {"photos": 1},
+        {"photos": 1, "stickers": 1, "deleted messages": 1, "calls": 1},
     ),
     (
         "copilot",
@@ -747,12 +753,37 @@ def test_a_message_says_when_it_was_edited(tmp_path: Path, content: Any, edited_
     assert row["metadata"]["origin"]["edited_at"] == edited_at
 
 
+def with_odd_values(content: Any) -> Iterator[Any]:
+    """The JSON with each of its values in turn replaced by those of other kinds."""
+    places = list(content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ())
+    for place, value in places:
+        for odd in ([], {"a": None}, 7, None, *with_odd_values(value)):
+            changed = content.copy()
+            changed[place] = odd
+            yield changed
+
+
+@pytest.mark.parametrize("content", [content for _, content, *_ in EXPORTS if not isinstance(content, str)])
+def test_an_odd_value_anywhere_in_an_export_keeps_no_other_message_from_being_read(tmp_path: Path, content: Any) -> None:
+    kind = detect_format(written(tmp_path, "chat.json", content))
+    for changed in with_odd_values(content):
+        for item in ROWS[kind].read(written(tmp_path, "chat.json", changed), NO_OPTIONS, print):
+            assert item.row or item.left_out or item.refused
+
+
 @pytest.mark.parametrize("last", [["b"], {"b": 1}, 7, None])
 def test_a_chat_whose_last_message_is_named_by_no_text_ends_with_the_latest(tmp_path: Path, last: object) -> None:
     (chat,) = json.loads(json.dumps(next(content for kind, content, *_ in EXPORTS if kind == "open-webui")))
     chat["chat"]["history"]["currentId"] = last
     found = read(written(tmp_path, "chat.json", [chat]))
     assert [turn[-1] for turn in found.turns] == ["宿は伏見です", "別の答え"]
+
+
+def test_an_answer_whose_clock_is_behind_that_of_its_question_ends_the_chat(tmp_path: Path) -> None:
+    asked = {"messageId": "1", "sender": "User", "isCreatedByUser": True, "text": "宿は？", "createdAt": "2025-10-20T03:04:05.900Z"}
+    answer = {"messageId": "2", "parentMessageId": "1", "sender": "GPT", "text": "伏見", "createdAt": "2025-10-20T03:04:05.100Z"}
+    found = read(written(tmp_path, "chat.json", {"conversationId": "c", "endpoint": "x", "messages": [asked, answer]}))
+    assert ([text for *_, text in found.turns], found.left_out) == (["宿は？", "伏見"], {})
 
 
 def test_an_assistant_has_its_role_and_a_person_has_the_name_that_is_given(tmp_path: Path) -> None:
@@ -813,7 +844,7 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
-        ("a.md", 'はい、覚えています。\n\n```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
+        ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
         (
             "a.json",
             {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "- [2025-01-03] - 苺が好き\n- 左利き"}]}},
@@ -853,6 +884,8 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
             [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
             2,
         ),
+        ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
+        ("a.md", "# Memory\n\n- Has a cat\n- Baker\n\n*That is all.*\n", [(None, "Has a cat"), (None, "Baker")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
     ],
 )
@@ -869,6 +902,7 @@ def test_sentences_around_a_list_of_facts_are_counted(
     [
         "明日の買い物です。\n\n- 牛乳\n- 卵\n",
         "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
+        'The tags of a page:\n\n["tea", "cup"]\n',
         "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
     ],
 )
@@ -903,6 +937,7 @@ HOSTILE = {
     "continued.txt": "[LINE] a\n\n2020/01/01(水)\n10:00\ta\tb\n" + "c\n" * 300_000,
     "_chat.txt": "[1/13/24, 9:05:12 PM] Emi: Yes\n" + "[99/99/99, 99:99:99 PM] Emi: Yes\n" * 10_000,
     "cells.csv": "AuthorID,Author,Date,Content\n" + '1,a,2020-01-01T00:00:00Z,"' + "x" * 300_000,
+    "answer.json": json.dumps({"content": [{"type": "text", "text": "{\n" * 200_000}]}),
     "entities.json": '{"entities": [{"name": ' * 2_000,
 }
 

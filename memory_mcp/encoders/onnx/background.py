@@ -1,19 +1,18 @@
-"""Exports a model in a process of its own: torch never enters the server's memory, and the process has the least priority.
-
-The server writes a request to its standard input and keeps that open: when the server ends, in whatever way, so does the process.
+"""Exports a model in a process of its own: torch never enters the server's memory, and the process has the least priority. When the server
+ends, in whatever way, so does the process.
 """
 
 import json
 import logging
 import os
+import pickle
 import shutil
-import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from memory_mcp import __version__
 from memory_mcp.encoders.failures import first_line
@@ -22,6 +21,7 @@ from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.errors import EncoderFailed, MemoryMCPError
 from memory_mcp.process import is_running
 from memory_mcp.wording import sentence
+from memory_mcp.worker_processes import Worker, answers_to_server
 
 LIMIT_SECONDS = 1_800.0
 REFUSED_SUFFIX = ".refused.json"
@@ -29,8 +29,6 @@ NICENESS = 19
 # What an export writes at most: so many times the model's weights, for two copies that are moved around and int8, and some spare bytes.
 WEIGHTS_WRITTEN, SPARE_BYTES = 4, 512 * 1024 * 1024
 _PROGRAM = "from memory_mcp.encoders.onnx.background import main; main()"
-_FLAGS = getattr(subprocess, "IDLE_PRIORITY_CLASS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +37,7 @@ class BackgroundExport:
     """Runs one such process at a time. `close` ends it."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._worker: Worker | None = None
         self._guard = threading.Lock()
         self._closed = False
 
@@ -82,48 +80,29 @@ class BackgroundExport:
         """Ends the process. Nothing is started afterwards."""
         with self._guard:
             self._closed = True
-            if self._process:
-                self._process.kill()
+            if self._worker:
+                self._worker.kill()
 
     def _run(self, request: dict[str, Any], name: str) -> dict[str, Any]:
         """The answer of the process: `failure`, None on success, and `lasting`, whether it would fail again at each try."""
         what = sentence("{} can't be exported", name)
         try:
-            process = self._started(what)
+            with self._guard:
+                if self._closed:
+                    raise EncoderFailed(what, "the server stops")
+                self._worker = worker = Worker(_PROGRAM)
         except OSError as error:
             raise EncoderFailed(what, "no process could be started: {}", "", error.strerror) from error
-        timer = threading.Timer(LIMIT_SECONDS, process.kill)
-        timer.daemon = True
-        timer.start()
         try:
-            requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-            with suppress(OSError):  # it has ended already, and its answer is missing
-                requests.write(json.dumps(request).encode() + b"\n")
-                requests.flush()
-            answer = answers.readline()
+            worker.send(request)
+            answer: dict[str, Any] | None = worker.receive(LIMIT_SECONDS)
         finally:
-            timer.cancel()
-            process.kill()
-            process.communicate()
             with self._guard:
-                self._process = None
-        if not answer:
+                self._worker = None
+            worker.end()
+        if answer is None:
             raise EncoderFailed(what, "the server stops" if self._closed else "its process was ended, as where memory runs out")
-        return dict(json.loads(answer))
-
-    def _started(self, what: str) -> subprocess.Popen[bytes]:
-        with self._guard:
-            if self._closed:
-                raise EncoderFailed(what, "the server stops")
-            self._process = subprocess.Popen(  # noqa: S603  this program
-                [sys.executable, "-P", "-c", _PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                creationflags=_FLAGS,
-            )
-            return self._process
+        return answer
 
 
 def _refuse_again(name: str, refused: Path, marks: dict[str, str]) -> None:
@@ -147,11 +126,11 @@ def remove_leftovers(target: Path) -> None:
 
 
 def main() -> None:
-    """The process: does what it is asked, answers in one line, and ends."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
+    """The process: does what it is asked, answers, and ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # the libraries complain of each other
+    answers = answers_to_server()
     _give_way()
-    request = json.loads(sys.stdin.buffer.readline())
+    request = pickle.load(sys.stdin.buffer)  # noqa: S301  the server wrote it
     threading.Thread(target=_end_with_server, daemon=True).start()
     failure, lasting = "", False
     try:
@@ -161,7 +140,7 @@ def main() -> None:
         lasting = not isinstance(error.__cause__, OSError | MemoryError)  # a full disk is no property of the model
     except BaseException as error:  # noqa: BLE001  the server needs an answer
         failure = f"{type(error).__name__}: {first_line(error)}"
-    answers.write(json.dumps({"failure": failure, "lasting": lasting}).encode() + b"\n")
+    pickle.dump({"failure": failure, "lasting": lasting}, answers)
     answers.flush()
     os._exit(0)
 

@@ -127,60 +127,40 @@ async def _answer(conversation: "Conversation", text: str, *, off_record: bool, 
     Raises:
         ChatFailed: there is no answer.
     """
-    from memory_mcp.features.chat.library import CutOff, TextPiece, ToolResult, TurnEnded, event_json  # noqa: PLC0415  as above
+    from memory_mcp.features.chat import library  # noqa: PLC0415  as above
 
-    tools: list[Mapping[str, Any]] = []
-    pieces: list[str] = []
-    is_cut_off, reason = False, ""
+    events: list[Event] = []
     async with conversation:
         for server, why in conversation.toolbox.missing.items():
             tell("memory-mcp: {} is left out: {}", server, why, err=True)
         async for event in conversation.say(text, off_record=off_record):
-            if isinstance(event, TextPiece):
-                pieces.append(event.text)
-                if not as_json:
+            events.append(event)
+            match event:
+                case library.TextPiece() if not as_json:
                     typer.echo(event.text, nl=False)
                     sys.stdout.flush()
-            elif isinstance(event, ToolResult):
-                tools.append(event_json(event))
-            elif isinstance(event, TurnEnded):
-                reason = event.reason
-            else:
-                is_cut_off |= isinstance(event, CutOff)
-                _note(conversation, event)
+                case library.ApprovalNeeded():  # nobody is there to be asked
+                    conversation.answer(event.call.id, allowed=False)
+                    tell("memory-mcp: {} was not allowed: --yes allows it", event.call.name, err=True)
+                case library.CutOff():
+                    tell(NOT_WHOLE[event.why], event.model, err=True)
+                case library.Failed():
+                    raise event.error()
         if summary and not off_record:
             await conversation.summarize()
-    if as_json:
-        facts = {"model": conversation.model, "persona": conversation.persona, "session_id": conversation.session_id}
-        print_json(
-            {
-                "answer": "".join(pieces),
-                **facts,
-                "tools": tools,
-                "reason": reason,
-                **({"cut_off": True} if is_cut_off else {}),
-                "usage": asdict(conversation.usage),
-            }
-        )
-    else:
+    if not as_json:
         typer.echo()
-
-
-def _note(conversation: "Conversation", event: "Event") -> None:
-    """Tells on stderr what became of a turn. Nobody is there to be asked.
-
-    Raises:
-        ChatFailed: there is no answer.
-    """
-    from memory_mcp.features.chat.library import ApprovalNeeded, CutOff, Failed  # noqa: PLC0415  as above
-
-    if isinstance(event, ApprovalNeeded):
-        conversation.answer(event.call.id, allowed=False)
-        tell("memory-mcp: {} was not allowed: --yes allows it", event.call.name, err=True)
-    elif isinstance(event, CutOff):
-        tell(NOT_WHOLE[event.why], event.model, err=True)
-    elif isinstance(event, Failed):
-        raise event.error()
+        return
+    print_json(
+        {
+            "answer": "".join(event.text for event in events if isinstance(event, library.TextPiece)),
+            **{name: getattr(conversation, name) for name in ("model", "persona", "session_id")},
+            "tools": [library.event_json(event) for event in events if isinstance(event, library.ToolResult)],
+            "reason": next(event.reason for event in events if isinstance(event, library.TurnEnded)),
+            **({"cut_off": True} if any(isinstance(event, library.CutOff) for event in events) else {}),
+            "usage": asdict(conversation.usage),
+        }
+    )
 
 
 COMMANDS = Commands(everyday=(chat,))

@@ -14,13 +14,13 @@ Outcome = Literal["done", "cancelled", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A memory that the model was shown, and what its score is made of: `why` of the tool `recall`."""
+    """A memory that the model was shown, and the points that each signal gives to its score, by the names of `parts` of the tool `recall`."""
 
     key: str
     text: str
     score: float | None = None
     when: str = ""
-    why: Mapping[str, Any] = field(default_factory=dict)
+    why: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

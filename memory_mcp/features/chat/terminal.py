@@ -19,19 +19,8 @@ from textual.widgets.markdown import MarkdownStream
 
 from memory_mcp.dates.format import Language
 from memory_mcp.errors import MemoryMCPError
+from memory_mcp.features.chat import events
 from memory_mcp.features.chat.conversation import Conversation
-from memory_mcp.features.chat.events import (
-    ApprovalNeeded,
-    CutOff,
-    Event,
-    Failed,
-    Recalled,
-    Retrying,
-    TextPiece,
-    ToolResult,
-    TurnEnded,
-    Usage,
-)
 from memory_mcp.features.chat.opening import Opening
 from memory_mcp.store.files.durable_files import write_atomically
 from memory_mcp.wording import in_language
@@ -39,6 +28,7 @@ from memory_mcp.wording import in_language
 SHOWN_LENGTH = 300
 # A command gets the rest of its line. False ends the conversation.
 Command = Callable[[str], Coroutine[Any, Any, bool | None]]
+COMMANDS = ("help", "model", "persona", "why", "judge", "undo", "tools", "off", "again", "save", "quit")
 YES, NO = frozenset({"y", "yes", "ｙ", "はい"}), frozenset({"", "n", "no", "ｎ", "いいえ"})
 
 
@@ -112,25 +102,12 @@ class Terminal(App[None]):
         self._words = _words(language)
         self._off_record, self._summary = off_record, summary
         self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._question: ApprovalNeeded | None = None
-        self._recalled: dict[str, Recalled] = {}
+        self._question: events.ApprovalNeeded | None = None
+        self._recalled: dict[str, events.Recalled] = {}
         self._stream: MarkdownStream | None = None
         self._next: Conversation | None = None
         self.failure: MemoryMCPError | None = None
-        commands = (
-            self._help,
-            self._model,
-            self._persona,
-            self._why,
-            self._judge,
-            self._undo,
-            self._tools,
-            self._off,
-            self._again,
-            self._save,
-            self._quit,
-        )
-        self._commands: Mapping[str, Command] = {f"/{command.__name__[1:]}": command for command in commands}
+        self._commands: Mapping[str, Command] = {f"/{name}": getattr(self, f"_{name}") for name in COMMANDS}
 
     def compose(self) -> ComposeResult:
         """The conversation, the line, and the state."""
@@ -205,42 +182,42 @@ class Terminal(App[None]):
             await self._say(in_language(str(error), self._language), "failure")
         return True
 
-    async def _turn(self, line: str, events: AsyncGenerator[Event]) -> None:
+    async def _turn(self, line: str, turn: AsyncGenerator[events.Event]) -> None:
         self._recalled = {}
         await self._say(f"{self._words['user']}: {line}", "user")
-        async for event in events:
+        async for event in turn:
             await self._show(event)
         if self._stream:
             await self._stream.stop()
             self._stream = None
 
-    async def _show(self, event: Event) -> None:
+    async def _show(self, event: events.Event) -> None:
         match event:
-            case TextPiece():
+            case events.TextPiece():
                 if self._stream is None:
                     answer = Markdown(open_links=False)
                     await self._mount(answer)
                     self._stream = Markdown.get_stream(answer)
                 await self._stream.write(event.text)
-            case ApprovalNeeded():
+            case events.ApprovalNeeded():
                 self._ask(event)
                 arguments = _shortened(json.dumps(event.call.arguments, ensure_ascii=False))
                 await self._say_note("asks", tool=event.call.name, server=event.server, arguments=arguments)
-            case ToolResult():
+            case events.ToolResult():
                 await self._show_result(event)
-            case Retrying():
+            case events.Retrying():
                 await self._say_note("retrying", why=event.why, seconds=f"{event.seconds:.0f}")
-            case CutOff():
+            case events.CutOff():
                 await self._say_note(f"cut_{event.why}", model=event.model)
-            case Failed():
+            case events.Failed():
                 await self._say(in_language(str(event.error()), self._language), "failure")
-            case TurnEnded(outcome="cancelled"):
+            case events.TurnEnded(outcome="cancelled"):
                 self._ask(None)
                 await self._say_note("cancelled")
-            case Usage():
+            case events.Usage():
                 self._state()
 
-    async def _show_result(self, event: ToolResult) -> None:
+    async def _show_result(self, event: events.ToolResult) -> None:
         """The call in one line, which opens: what it was given, and what the model read."""
         if self._stream:
             await self._stream.stop()
@@ -265,7 +242,7 @@ class Terminal(App[None]):
     async def _mount(self, widget: Widget) -> None:
         await self.query_one("#said", VerticalScroll).mount(widget)
 
-    def _ask(self, question: ApprovalNeeded | None) -> None:
+    def _ask(self, question: events.ApprovalNeeded | None) -> None:
         self._question = question
         self.query_one(Line).placeholder = self._words["question" if question else "placeholder"]
 

@@ -234,7 +234,7 @@ def _hit(hit: Mapping[str, Any]) -> Recalled:
         str(hit.get("content", "")),
         hit.get("score"),
         when,
-        hit.get("why") or ({str(hit["_source"]): True} if "_source" in hit else {}),
+        {name: round(part["weight"] * part["value"], 3) for name, part in hit.get("parts", {}).items()},
     )
 
 

@@ -101,22 +101,15 @@ class WebChat:
         """
         memories = {name: ToolServer(MEMORY, transport) for name, transport in transports.items()}
         known = {name: messages_from_json(trees) for name, trees in messages.items()}
-        return WebTurn(GroupConversation.of(model, memories, messages=known, **configured(self._settings()), **options))
+        return WebTurn.of(model, memories, messages=known, **configured(self._settings()), **options)
 
 
-class WebTurn:
+class WebTurn(GroupConversation):
     """A turn that begins when its events are read. Closing them ends it."""
-
-    def __init__(self, group: GroupConversation) -> None:
-        self._group = group
-
-    def answer(self, call_id: str, allowed: bool) -> None:
-        """Answers the question whether a tool may run."""
-        self._group.answer(call_id, allowed)
 
     async def events(self, text: str, *, off_record: bool = False) -> AsyncGenerator[Json]:
         """The events, each with the `persona` that it is of. Where all has ended well, the last is `said`, with the new messages of each."""
-        async with self._group as group:
+        async with self as group:
             toolbox = next(iter(group.members.values())).toolbox
             for server, why in toolbox.missing.items():  # it may quote what only the server's owner may read
                 logger.warning("the MCP server %s is left out: %s", server, why)

@@ -17,7 +17,7 @@ PAGES = Path(__file__).with_name("app_pages")
 # How built-in types are called in Japanese.
 TYPES = {type_[0]: type_[1] for type_ in (*ENTITY_TYPES, *RELATION_TYPES)}
 _SHARED = PAGES / "host.js"
-_STYLES = (STATIC_FILES / "vendor" / "open-props-1.7.23.min.css", STATIC_FILES / "dashboard.css", PAGES / "app.css")
+_STYLES = (STATIC_FILES / "vendor" / "open-props-sizes-1.7.23.min.css", STATIC_FILES / "dashboard.css", PAGES / "app.css")
 _QUOTED = re.compile(r'"(\w+)"')
 # Pictures among the properties of the vendor's sheet: no page shows one.
 _PICTURE = re.compile(r'--[\w-]{1,60}+:url\("[^"]*+"\);')

@@ -6,10 +6,11 @@ from typing import Any
 import pydantic
 from starlette.responses import Response
 
-from memory_mcp.config.settings import Settings
+from memory_mcp.config.reading import put
+from memory_mcp.config.settings import Settings, value_of
 from memory_mcp.domain import MODES
 from memory_mcp.errors import InvalidInput
-from memory_mcp.features.dashboard.configuration import by_default
+from memory_mcp.features.dashboard.configuration import as_written, by_default
 from memory_mcp.features.dashboard.frame import Visit
 from memory_mcp.features.dashboard.people import relation_names, stated
 from memory_mcp.server.actions import configuration
@@ -28,8 +29,6 @@ TRIED = (
     *("fusion.dense_weight", "fusion.session_weight", "fusion.graph_weight", "fusion.graph_weight_dense", "fusion.date_boost"),
     *("fusion.speaker_boost", "fusion.assistant_weight", "fusion.judged_weight", "fusion.rerank_weight", "decay.weight", "min_score"),
 )
-# The parts of a score in the order in which they come about.
-PARTS = ("lexical", "dense", "session", "graph", "date", "speaker", "freshness", "judged", "rerank")
 
 
 def question(visit: Visit) -> Response:
@@ -37,7 +36,7 @@ def question(visit: Visit) -> Response:
     visit.admission.require(recall.needs, "a question")
     with visit.call.reading() as persona:
         settings = visit.call.search_settings(persona)
-    in_force = {key: _value(settings, key) for key in TRIED}
+    in_force = {key: as_written(value_of(settings, key)) for key in TRIED}
     wanted = {key: visit.field(key) or in_force[key] for key in TRIED}
     shown = visit.field("top_k") or str(settings.reranker_top_n)
     answers, error = [], None
@@ -92,14 +91,6 @@ def seen(visit: Visit) -> Response:
     return visit.page("seen.html", q=visit.field("q"), text=text, tokens=tokens_of(text))
 
 
-def _value(settings: Settings, key: str) -> str:
-    """The value of a key as the form has it; empty for one that the server chooses."""
-    value: Any = settings
-    for name in key.split("."):
-        value = getattr(value, name)
-    return "" if value is None else f"{value:g}"
-
-
 def _changed(in_force: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in wanted.items() if value != in_force[key]}
 
@@ -112,11 +103,7 @@ def _with(settings: Settings, changed: Mapping[str, str]) -> Settings:
     """
     tree: dict[str, Any] = settings.model_dump()
     for key, value in changed.items():
-        *groups, name = key.split(".")
-        group = tree
-        for part in groups:
-            group = group[part]
-        group[name] = _number(key, value)
+        put(tree, tuple(key.split(".")), _number(key, value))
     try:
         return Settings.model_validate(tree)
     except pydantic.ValidationError as error:

@@ -18,15 +18,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memory_mcp.domain import TokenScope
 from memory_mcp.errors import ChatFailed, ConversationNotFound, InvalidInput, MemoryMCPError, NotInstalled
-from memory_mcp.features.dashboard.ask import PARTS
 from memory_mcp.features.dashboard.frame import HEADERS, Visit
 from memory_mcp.features.dashboard.records import contents
+from memory_mcp.features.dashboard.words import WORDS
 from memory_mcp.server.addressing import HEADER
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.auth import ON_BEHALF, Admission, Authenticator
 from memory_mcp.server.conversing import RunningTurn, Transports
 from memory_mcp.server.operation import Json
 
+# The texts of signals of a score.
+SIGNAL = "signal_"
 # The latest turns of a conversation that are shown, and sent to a model.
 TURNS = 40
 MEMBERS = 8
@@ -66,7 +68,7 @@ def one(visit: Visit) -> Response:
         known=known,
         contents=said,
         gone=gone,
-        terms=PARTS,
+        signals={name.removeprefix(SIGNAL): visit.words(name) for name in WORDS if name.startswith(SIGNAL)},
         own=own,
         members=known["conversation"].get("members", [own]) if known else [own],
         others=[name for name in visit.call.visible_personas() if name != own],

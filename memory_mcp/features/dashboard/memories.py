@@ -34,19 +34,7 @@ PIECES_LIMIT = 1_500
 FILTERS = ("date_range", "tags", "kind", "source", "session_id", "category", "privacy_level", "min_importance", "shelf")
 HITS, HITS_TOKENS = 20, 20_000
 EDITED = ("content", "source", "occurred_at", "tags", "importance", "category", "privacy_level", "expires_at")
-ADDED = (
-    "content",
-    "source",
-    "occurred_at",
-    "expires_at",
-    "kind",
-    "tags",
-    "importance",
-    "session_id",
-    "category",
-    "privacy_level",
-    "supersedes",
-)
+ADDED = (*EDITED, "kind", "session_id", "supersedes")
 # What a memory has of the one that it replaces, unless something else is written.
 REPLACED_KEEP = ("content", "source", "tags", "importance", "category", "privacy_level")
 CHOICES: Mapping[str, Any] = {"kinds": KINDS, "privacy_levels": PRIVACY_LEVELS, "shelves": SHELVES}

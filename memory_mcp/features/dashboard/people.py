@@ -11,6 +11,7 @@ from starlette.responses import Response
 from memory_mcp.errors import EntityNotFound, InvalidInput, NotInstalled, install_command
 from memory_mcp.features.dashboard.frame import Visit, known
 from memory_mcp.features.dashboard.words import WORDS
+from memory_mcp.patterns import bounded
 from memory_mcp.server.actions import browse
 from memory_mcp.server.actions.memories import recall
 from memory_mcp.server.operation import Json
@@ -21,7 +22,7 @@ DRAWN, AROUND_LIMIT = 100, 50
 MENTIONING = 10
 DAYS = 60
 # A relation between two names, in its direction or without one.
-_STATED = re.compile(r"(.+?) ([>—]) ([^\s>—]+) \2 (.+)", re.DOTALL)
+_STATED = bounded(r"(.+?) ([>—]) ([^\s>—]+) \2 (.+)", re.DOTALL, longest=300)
 _BETWEEN_WORDS = re.compile("_|(?<=[a-z])(?=[A-Z])")
 TOGETHER, RELATION = "co_occurrence", "relation_"
 DEPTHS = ("1", "2", "3")

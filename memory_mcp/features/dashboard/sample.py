@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.dashboard.frame import Visit
-from memory_mcp.features.dashboard.looks import month
+from memory_mcp.features.dashboard.looks import moment
 from memory_mcp.server.actions import browse, personas, transfer
 from memory_mcp.server.operation import Json
 
@@ -58,11 +58,8 @@ def _told(line: Json, visit: Visit) -> dict[str, Any]:
     row = {name: value for name, value in line.items() if name != "days_ago"}
     index = 1 if visit.language == "ja" else 0
     row |= {name: row[name][index] for name in BY_LANGUAGE if name in row}
-    days = {days: (now + timedelta(days=days)).date() for days in PLANS}
-    spoken = {
-        f"in_{ahead}_days": f"{month(day.isoformat(), visit.language)}{'' if visit.language == 'ja' else ' '}{day.day}{'日' if visit.language == 'ja' else ''}"
-        for ahead, day in days.items()
-    }
+    days = {ahead: (now + timedelta(days=ahead)).date() for ahead in PLANS}
+    spoken = {f"in_{ahead}_days": moment(day.isoformat(), visit.language, day.year) for ahead, day in days.items()}
     row["content"] = row["content"].format(**spoken)
     return {**row, "created_at": (now - timedelta(days=line["days_ago"])).isoformat()}
 

@@ -45,15 +45,15 @@ def locate(connection: apsw.Connection, transcript: Transcript, session: str | N
     """The place of a call, in the conversation that `session` names, or else in the one that fits its messages best."""
     said = [exchange.digest for exchange in transcript.exchanges]
     answered = [digest(exchange.answer) for exchange in transcript.exchanges[:-1]]
-    name = session or f"gateway-{digest(_NUMBERS.sub('0', transcript.instructions), said[0])[:16]}"
     if session:
         return _with_keys(connection, _within(rows.of_conversation(connection, session), session, said, answered, now))
+    name = f"gateway-{digest(_NUMBERS.sub('0', transcript.instructions), said[0])[:16]}"
     runs = rows.of_beginning(connection, name)
     numbers = [int(number) for run in runs if (number := run.rpartition("~")[2]).isdecimal()]
     new = f"{name}~{max(numbers, default=1) + 1}" if runs else name
     other = rows.conversation_with(connection, said[-2], answered[-1]) if answered else None
     if other and other not in runs:  # its beginning is missing or was changed, or it is an old one
-        runs[other] = rows.of_conversation(connection, other)
+        runs = {other: rows.of_conversation(connection, other), **runs}  # of two that fit as well, the latest counts
     places = [_within(turns, run, said, answered, now) for run, turns in runs.items()]
     fitting = [place for place in places if (place.turn if len(said) == 1 else any(place.turns))]
     if fitting:

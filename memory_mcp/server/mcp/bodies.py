@@ -17,13 +17,15 @@ from memory_mcp.server.rewording import REWORDED
 
 # Each unknown one is looked at before the call is refused.
 ARGUMENTS_LIMIT = 100
+# In the ASGI scope: the JSON of a call.
+CALL = "memory_mcp.call"
 PARSE_ERROR, INVALID_REQUEST, OVERLOADED = -32700, -32600, -32000
 
 _HALF_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | None:
-    """The refusal of an MCP call with an unusable body."""
+    """The refusal of an MCP call with an unusable body. A usable one is read here alone, and left in the scope."""
     body = b"".join(message.get("body", b"") for message in messages)
     size = max(declared_length(scope) or 0, len(body))
     if size > BODY_LIMIT_BYTES:
@@ -33,10 +35,6 @@ def refused_body(scope: Scope, messages: Sequence[Message]) -> JSONResponse | No
             f"The call has {size / 1_048_576:.1f} MiB or more; one call takes at most 4 MiB. Nothing was stored. "
             "Split it, or send many memories as JSON lines to POST /api/import.",
         )
-    return _unreadable(body)
-
-
-def _unreadable(body: bytes) -> JSONResponse | None:
     if other := not_utf8(body):
         seeming = f": it seems to be {other[1]}" if other[1] else ""
         return json_rpc_refusal(
@@ -50,6 +48,7 @@ def _unreadable(body: bytes) -> JSONResponse | None:
         return json_rpc_refusal(
             400, PARSE_ERROR, "The call holds a number of thousands of digits, or lists within lists without end. Nothing was stored."
         )
+    scope[CALL] = call
     return _unusable(call, body)
 
 

@@ -18,7 +18,7 @@ from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
 from mcp.types import SERVER_INFO_META_KEY, CallToolRequestParams, methods
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,10 +26,10 @@ from memory_mcp.errors import MemoryMCPError, StoreError
 from memory_mcp.server import call_record
 from memory_mcp.server.answer_text import answer_text
 from memory_mcp.server.arguments import Arguments
-from memory_mcp.server.bodies import replayed
 from memory_mcp.server.call import Call, call_of
 from memory_mcp.server.errors import argument_problems, status_of, wording
 from memory_mcp.server.mcp.access import ScopeCheck
+from memory_mcp.server.mcp.bodies import CALL
 from memory_mcp.server.operation import Operation
 
 METHOD = "tools/call"
@@ -114,30 +114,22 @@ class PlainCalls:
         self._sdk, self._calls = sdk, calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":  # only of these is the body here, and not too long (`edge.py`)
-            await self._sdk(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        try:
-            body = await request.body()
-        except ClientDisconnect:
-            return
-        call = _plain_call(request, body)
+        request = Request(scope)
+        call = _plain_call(request, scope.get(CALL))
         if call is None or call["params"]["name"] not in self._calls:
-            await self._sdk(scope, replayed([{"type": "http.request", "body": body, "more_body": False}], receive), send)
+            await self._sdk(scope, receive, send)
             return
         result = await self._calls.result(request, call["params"]["name"], call["params"].get("arguments") or {})
         answer = {"jsonrpc": "2.0", "id": call["id"], "result": {**result, "_meta": self._calls.about_server}}
         await Response(json.dumps(answer, separators=(",", ":")), media_type="application/json")(scope, receive, send)
 
 
-def _plain_call(request: Request, body: bytes) -> Any:
-    """A call of a tool by the current protocol, if everything about it is as the SDK wants it; else None."""
+def _plain_call(request: Request, call: Any) -> Any:
+    """The call, if it is one of a tool by the current protocol, and everything about it is as the SDK wants it; else None."""
     is_json = request.headers.get("content-type", "").lower().startswith("application/json")
     if not is_json or not check_accept_headers(request)[0]:
         return None
     try:
-        call = json.loads(body)
         if call["method"] != METHOD or "id" not in call or not call["params"].keys() <= _PLAIN:
             return None
         if find_duplicated_routing_header(request.headers.items()):

@@ -17,15 +17,25 @@ from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadO
 from memory_mcp.transfer.formats.json_stream import lines, walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import BRANCHES, FILES, PICTURES, THOUGHTS, TOOLS, Message, conversation_items, path_to_last, said_in
+from memory_mcp.transfer.formats.turns import (
+    BRANCHES,
+    FILES,
+    HIDDEN,
+    PICTURES,
+    THOUGHTS,
+    TOOLS,
+    Message,
+    conversation_items,
+    path_to_last,
+    said_in,
+)
 
 Fields = Mapping[str, Any]
 Nodes = Mapping[str, Fields]
 _DETAILS, _DETAILS_END = '<details type="', "</details>"
 # Where LibreChat puts thoughts into the text.
-_FENCED_THOUGHTS = re.compile(r"\s{0,9}:::thinking\s.*?^:::[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCED_THOUGHTS = re.compile(r"\A\s{0,9}:::thinking\s.*?^:::[ \t]*$", re.DOTALL | re.MULTILINE)
 _MANY = 1_000_000
-HIDDEN = "system and hidden messages"
 # The files in which VS Code keeps a chat, and the kinds of their lines.
 _CHANGES, _FIRST_CHANGE = ".jsonl", re.compile(rb'\{\s{0,3}"kind"\s{0,3}:\s{0,3}0,\s{0,3}"v"\s{0,3}:\s{0,3}\{')
 _WHOLE, _SET, _ADDED, _REMOVED = range(4)

@@ -9,7 +9,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, mom
 from memory_mcp.transfer.formats.json_stream import read_entries
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Message, path_to_last
+from memory_mcp.transfer.formats.turns import Message, Turn, path_to_last, turn_items
 
 FORM = "character-chat"
 FILES = re.compile(r"\A.*\.json")
@@ -42,19 +42,17 @@ def _chat(chat: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
     user, character = options.me or named[True] or USER, named[False] or CHARACTER
     for number, turn in enumerate(turns, start=1):
         speaker = (options.me if turn.by_user else "") or turn.speaker or (user if turn.by_user else character)
-        yield from import_rows.memory_rows(
-            f"{where}, message {number}",
-            FORM,
-            (program, session, turn.id or str(number), turn.text),
+        said = Turn(
+            speaker,
             with_names(turn.text, named[False], options.me or named[True]),
-            source=speaker,
-            role=import_rows.role_of(speaker, by_user=True) if turn.by_user else None,
-            session_id=session,
-            occurred_at=turn.said_at,
-            kind="conversation",
-            tags=[program],
+            turn.said_at,
+            session,
+            (program, session, turn.id or str(number), turn.text),
+            import_rows.role_of(speaker, by_user=True) if turn.by_user else None,
             origin={"program": program, "conversation": session},
+            tags=(program,),
         )
+        yield from turn_items(FORM, f"{where}, message {number}", said)
     yield from lorebooks.items({"entries": _world(chat)}, where, character, user)
 
 

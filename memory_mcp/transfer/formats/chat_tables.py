@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import discord
+from memory_mcp.transfer.formats import discord, line
 from memory_mcp.transfer.formats.clock import at_time, day_of, hour_of, with_year_first
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
@@ -20,8 +20,8 @@ HEADER_ROWS = 12
 _MOMENT = re.compile(
     r"(\d{4})[-/](\d{1,2})[-/](\d{1,2}),?[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.(\d{1,9}))?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|[+-]\d{2}:?\d{2})?"
 )
-_SENT = re.compile(r"(写真|画像|動画|スタンプ|ファイル|音声|ボイスメッセージ|位置情報|連絡先)を?送信しました。?")
-_UNSENT = re.compile(r".{0,60}メッセージの送信を取り消しました。?")
+# スタンプを送信しました。 · 画像が送信されました。
+_SENT = re.compile(r"(\w{2,10}?)[をが]?(?:送信|受信)(?:し|され)ました。?")
 # What is put before a text so that no program that opens the table takes it for a formula.
 _GUARD = re.compile(r"'(?=[=+\-@\r\n\t])")
 
@@ -55,7 +55,7 @@ def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn: 
     content = _GUARD.sub("", cells["内容"], count=1).strip()
     moment = said_at(f"{cells['送信日']} {cells['送信時刻']}", options, above.get("タイムゾーン", "").strip("'"))
     sent = _SENT.fullmatch(content)
-    kind = media_kind(sent[1]) if sent else "deleted messages" if _UNSENT.fullmatch(content) else None
+    kind = (media_kind(sent[1]) if sent else None) or line.kind_of(content)
     speaker, account = cells["送信者名"].strip(), above.get("アカウント名", "")
     return Turn(
         speaker,
@@ -157,7 +157,7 @@ def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[in
     """The number and the cells of each row below the header. What stands above it is put into `above`."""
     header: Sequence[str] = ()
     table: ChatTable | None = None
-    for number, row in enumerate(table_rows((f"{line}\n" for _, line in text_lines(source, name)), name), start=1):
+    for number, row in enumerate(table_rows((f"{text}\n" for _, text in text_lines(source, name)), name), start=1):
         if table is None:
             found = _table([row], _LINE, _DISCORD, _DISCORD_PACKAGE, *_COPILOT)
             table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, fields_of, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, read_entries
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import BRANCHES, path_to_last
+from memory_mcp.transfer.formats.turns import BRANCHES, HIDDEN, PICTURES, Message, conversation_items, path_to_last
 
 FORM = "chatgpt"
 NAME = "ChatGPT"
@@ -46,25 +46,16 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
     title = text_in(conversation.get("title"))
     conversation_id = next((text_in(conversation[name]) for name in ("conversation_id", "id") if text_in(conversation.get(name))), "")
     session = conversation_id or import_rows.key_of(FORM, title, str(conversation.get("create_time")))
-    for number, (message_id, message) in enumerate(messages, start=1):
-        role = _role(message)
-        text = _text(message) if role in ("user", "assistant") and _is_shown(message) else ""
-        model = message.get("metadata", {}).get("model_slug") if isinstance(message.get("metadata"), dict) else None
-        if kind := _kind_left_out(role, message, text):
-            yield ImportItem(f"{where}, message {number}", left_out=kind)
-        yield from import_rows.memory_rows(
-            f"{where}, message {number}",
-            FORM,
-            (session, message_id or str(number)),
-            without_marks(text),
-            source=(me or "user") if role == "user" else NAME,
-            role=import_rows.role_of(me, role == "user"),
-            session_id=session,
-            occurred_at=moment(message.get("create_time")),
-            kind="conversation",
-            tags=[FORM],
-            origin={"conversation": session, "title": title, "message": message_id, "model": model},
-        )
+    # The system begins each conversation with an empty message, and hides others.
+    said = (_message(number, *one) for number, one in enumerate(messages, start=1) if _is_somebodys(one[1]) or not _is_empty(one[1]))
+    yield from conversation_items(FORM, where, session, title, said, ReadOptions(me), ("", NAME), None)
+
+
+def _message(number: int, message_id: str, message: Mapping[str, Any]) -> Message:
+    text = without_marks(_text(message)) if _is_somebodys(message) else ""
+    origin = {"message": message_id, "model": fields_of(message.get("metadata")).get("model_slug")}
+    kinds = _kinds_left_out(message, text)
+    return Message(_role(message) == "user", text, "", message_id or str(number), moment(message.get("create_time")), kinds, origin)
 
 
 def _shown(conversation: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]] | None:
@@ -85,15 +76,23 @@ def _left_out(conversation: Mapping[str, Any], where: str, shown: int) -> Iterat
         yield ImportItem(where, left_out=BRANCHES)
 
 
-def _kind_left_out(role: str, message: Mapping[str, Any], text: str) -> str | None:
-    """The kind under which a message, or a part of it, is left out; None if nothing is left out."""
+def _is_somebodys(message: Mapping[str, Any]) -> bool:
+    return _role(message) in ("user", "assistant") and _is_shown(message)
+
+
+def _is_empty(message: Mapping[str, Any]) -> bool:
     content = message.get("content")
-    parts = content.get("parts") if isinstance(content, dict) else None
+    return not (content or message.get("text")) or fields_of(content).get("parts") in ([], [""])
+
+
+def _kinds_left_out(message: Mapping[str, Any], text: str) -> tuple[str, ...]:
+    """The kind under which a message, or a part of it, is left out. Of an empty one nothing is."""
+    parts = fields_of(message.get("content")).get("parts")
     if isinstance(parts, list) and any(isinstance(part, dict) and not text_in(part.get("text")) for part in parts):
-        return "pictures and files"
-    if text.strip() or not (content or message.get("text")) or parts in ([], [""]):
-        return None
-    return "system and hidden messages" if role in ("system", "user") else "thoughts and tools"
+        return (PICTURES,)
+    if text.strip() or _is_empty(message):
+        return ()
+    return (HIDDEN,) if _role(message) in ("system", "user") else ("thoughts and tools",)
 
 
 def _time(node: Mapping[str, Any]) -> str:
@@ -107,8 +106,7 @@ def _role(message: Mapping[str, Any]) -> str:
 
 
 def _is_shown(message: Mapping[str, Any]) -> bool:
-    metadata = message.get("metadata")
-    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")
+    hidden = fields_of(message.get("metadata")).get("is_visually_hidden_from_conversation")
     return not hidden and message.get("weight") != 0 and message.get("recipient", "all") in ("all", None)
 
 

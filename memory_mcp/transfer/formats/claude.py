@@ -9,11 +9,11 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items, read_entries
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import paragraphs
-from memory_mcp.transfer.formats.turns import is_said, said_in
+from memory_mcp.transfer.formats.turns import Message, conversation_items, is_said, said_in
 
 FORM = "claude"
 NAME = "Claude"
@@ -52,24 +52,15 @@ def _conversation(conversation: Any, where: str, me: str | None) -> Iterator[Imp
         return
     title = text_in(conversation.get("name"))
     session = text_in(conversation.get("uuid")) or import_rows.key_of(FORM, title, str(conversation.get("created_at")))
-    for number, message in enumerate(objects(conversation["chat_messages"]), start=1):
-        by_user = message.get("sender") in ("human", "user")
-        message_id = text_in(message.get("uuid"))
-        text, left_out = _text(message), list(_left_out(message, f"{where}, message {number}"))
-        yield from left_out or ([] if text.strip() else [ImportItem(f"{where}, message {number}", left_out="messages without a text")])
-        yield from import_rows.memory_rows(
-            f"{where}, message {number}",
-            FORM,
-            (session, message_id or str(number)),
-            text,
-            source=(me or "user") if by_user else NAME,
-            role=import_rows.role_of(me, by_user),
-            session_id=session,
-            occurred_at=moment(message.get("created_at")),
-            kind="conversation",
-            tags=[FORM],
-            origin={"conversation": session, "title": title, "message": message_id, "files": _files(message)},
-        )
+    messages = (_message(number, message) for number, message in enumerate(objects(conversation["chat_messages"]), start=1))
+    yield from conversation_items(FORM, where, session, title, messages, ReadOptions(me), ("", NAME), None)
+
+
+def _message(number: int, message: Mapping[str, Any]) -> Message:
+    message_id, by_user = text_in(message.get("uuid")), message.get("sender") in ("human", "user")
+    origin = {"message": message_id, "files": _files(message)}
+    said_at = moment(message.get("created_at"))
+    return Message(by_user, _text(message), "", message_id or str(number), said_at, tuple(_left_out(message)), origin)
 
 
 def _memory(memory: Mapping[str, Any], where: str, projects: Mapping[str, str]) -> Iterator[ImportItem]:
@@ -149,13 +140,12 @@ def _pasted(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [file for file in objects(message.get("attachments")) if not text_in(file.get("file_name")).strip()]
 
 
-def _left_out(message: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
+def _left_out(message: Mapping[str, Any]) -> Iterator[str]:
     for part in objects(message.get("content")):
         if not is_said(part):
-            yield ImportItem(where, left_out=_NOT_SAID.get(text_in(part.get("type")), "parts of other kinds"))
+            yield _NOT_SAID.get(text_in(part.get("type")), "parts of other kinds")
     nameless = [file for file in objects(message.get("files")) if not text_in(file.get("file_name"))]
-    for _ in (*_files(message), *nameless):
-        yield ImportItem(where, left_out="contents of attachments")
+    yield from ("contents of attachments" for _ in (*_files(message), *nameless))
 
 
 def _files(message: Mapping[str, Any]) -> list[str]:

@@ -38,6 +38,8 @@ FORM = "document"
 DOCUMENT_LIMIT_BYTES = 256 * 1024**2
 HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 PDF, EPUB = ".pdf", ".epub"
+# Pages that programs make of chats if nobody asks for JSON: as documents they would have neither speakers nor times.
+_CHAT_PAGES = {b'class="message default clearfix': "Telegram Desktop", b'class="chatlog__': "DiscordChatExporter"}
 # Of a PDF file with more pages that can't be read, the rest is refused as a whole.
 UNREADABLE_PAGES_LIMIT = 20
 HEADINGS = [("#" * level, str(level)) for level in range(1, 5)]
@@ -220,9 +222,11 @@ def _flat_converter() -> "HtmlConverter":
 
 
 def _html(data: bytes, name: str) -> bytes:
-    """The page in UTF-8: in the encoding that it names, else in one that fits."""
+    """The page in UTF-8: in the encoding that it names, else in one that fits. Raises InvalidInput for that of a chat."""
     from bs4.dammit import EncodingDetector  # noqa: PLC0415  as above
 
+    if program := next((program for mark, program in _CHAT_PAGES.items() if mark in data), None):
+        raise InvalidInput("{} is not read", "it is the page of a chat, by {}", "Export the chat as JSON", name, program)
     named = EncodingDetector.find_declared_encoding(data, is_html=True)
     try:
         text = data.decode(named) if named else decoded(data, name)

@@ -6,15 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.clock import day_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
-from memory_mcp.transfer.formats.json_stream import walk
+from memory_mcp.transfer.formats.json_stream import items
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
-from memory_mcp.transfer.formats.text_files import decoded
+from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import text_lines
 from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.transfer.line_fields import is_too_deep
@@ -35,51 +35,52 @@ _HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?")
 # A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee.
 _GLUED = re.compile(r"\[\d{4}-\d{1,2}-\d{1,2}\] ?[-–—:]")
 LONGEST_SECTION = 20
+_DECODER = json.JSONDecoder()
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
-_FENCED = re.compile(r"^```.{0,20}$", re.MULTILINE)
-_JSON = re.compile(r"\{|\[\s*[\[{\"]")
+_JSON = re.compile(r"^\s{0,20}(?=\{|\[\s{0,20}[\[{\"])", re.MULTILINE)
+_BEGINNINGS, _SENTENCES = 5, 3
 # What a sentence says that introduces what somebody remembers.
 _ABOUT = re.compile(r"remember|memor(?:y|ies)\b|about you\b|覚えて|記憶|メモリ|存じ|知っている|记录|记住|記住|기억", re.IGNORECASE)
-# The fields of a tool's answer, and where in it its entries are.
+# The fields of a tool's answer.
 _ANSWER = frozenset({"jsonrpc", "id", "result", "content", "structuredContent", "isError", "_meta"})
-_OPENED = frozenset(
-    f"{outer}{inner}{at}" for outer in ("", "result.") for inner in ("", "structuredContent.") for at in (*LISTS, "content")
-) | {
-    "result",
-    "structuredContent",
-    "result.structuredContent",
-}
 
 
 def recognizes(head: Head) -> bool:
-    """A text of such lines, at least two of them or one with a day, with few sentences around them; or JSON of strings, alone or in a tool's answer."""
+    """A text of such lines, at least two of them or one with a day, with few sentences around them; or JSON of strings, alone, in a tool's answer, or with few
+    sentences around it."""
     if head.text:
         text = head.text.lstrip("\ufeff")
-        value = _json_in(text)
-        return _has_facts(value) if value is not None else _is_list(text, is_note=head.suffix != ".txt")
+        return _facts_within(text) is not None or _is_list(text, is_note=head.suffix != ".txt")
     return head.suffix == ".json" and (isinstance(head.first, str) or _has_facts(head.first))
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each fact."""
-    if name.lower().endswith(".json"):
-        for number, (path, value) in enumerate(walk(blocks(source, name), name, _OPENED), start=1):
-            if path.endswith("[]"):
-                yield from _of_json(value, f"{name}, entry {number}", options)
-    elif (value := _json_in(decoded(whole(source, name, TEXT_LIMIT_BYTES), name))) is not None:
-        for number, entry in enumerate(_listed(value), start=1):
-            yield from _of_json(entry, f"{name}, entry {number}", options)
-    else:
+    is_json = name.lower().endswith(".json")
+    within = None if is_json else _facts_within(Head(source, name).text.lstrip("\ufeff"))
+    if not (is_json or within):
         yield from _of_lines(text_lines(source, name), f"{name}, line ", options)
+        return
+    value, sentences = within or (None, [])
+    yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
+    entries = (entry for value in (items(blocks(source, name), name) if is_json else [value]) for entry in _listed(value))
+    for number, entry in enumerate(entries, start=1):
+        yield from _of_json(entry, f"{name}, entry {number}", options)
 
 
-def _json_in(text: str) -> Any:
-    """The JSON that a text is, or that it has between fences; None if there is none."""
-    for part in (text, *_FENCED.split(text)[1::2]):
-        if _JSON.match(part.strip()):
-            with suppress(ValueError, RecursionError):
-                value = json.loads(part)
-                return None if is_too_deep(value) else value
+def _facts_within(text: str, *, in_answer: bool = False) -> tuple[Any, list[str]] | None:
+    """The JSON in a text that is a list of facts, and the sentences around it; None if there is none, or the text says other things."""
+    for beginning in islice(_JSON.finditer(text), _BEGINNINGS):
+        with suppress(ValueError, RecursionError):
+            value, end = _DECODER.raw_decode(text, beginning.end())
+            around = f"{text[: beginning.start()]}\n{text[end:]}".splitlines()
+            sentences = [line for line in around if line.strip() and not _FENCE.fullmatch(line.strip())]
+            is_about = not sentences or (len(sentences) <= _SENTENCES and any(map(_ABOUT.search, sentences)))
+            return (
+                (value, sentences)
+                if is_about and not is_too_deep(value) and _has_facts(value, in_answer=in_answer or isinstance(value, list))
+                else None
+            )
     return None
 
 
@@ -92,8 +93,7 @@ def _has_facts(value: Any, *, in_answer: bool = False) -> bool:
         return False
     if value.get("type") == "text":
         text = text_in(value.get("text"))
-        inner = _json_in(text)
-        return _has_facts(inner, in_answer=True) if inner is not None else _is_list(text)
+        return _facts_within(text, in_answer=True) is not None or _is_list(text)
     listed: list[Any] = next((value[name] for name in LISTS if isinstance(value.get(name), list)), [])
     if listed:
         return _is_fact(listed[0]) and (in_answer or isinstance(listed[0], str) or not _OTHERS & listed[0].keys())
@@ -114,7 +114,7 @@ def _is_list(text: str, *, is_note: bool = False) -> bool:
         return count["item"] > 1 or dated > 0
     if count["item"] < max(2, count["sentence"], count["further"]):
         return False
-    return dated * 2 >= count["item"] or any(_ABOUT.search(line) for kind, line in kinds if kind == "sentence")
+    return dated * 2 >= count["item"] or any(_ABOUT.search(line) for kind, line in kinds if kind in ("sentence", "heading"))
 
 
 def _classified(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int, str]]:
@@ -155,20 +155,22 @@ def _listed(value: Any) -> list[Any]:
 
 def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
     if isinstance(value, dict) and value.get("type") == "text":
-        inner = _json_in(text := text_in(value.get("text")))
-        if inner is None and not _is_list(text):
-            yield ImportItem(where, left_out=SENTENCES)
-        elif inner is None:
+        text = text_in(value.get("text"))
+        if (within := _facts_within(text, in_answer=True)) is not None:
+            for entry in _listed(within[0]):
+                yield from _of_json(entry, where, options)
+        elif _is_list(text):
             yield from _of_lines(enumerate(text.split("\n"), start=1), f"{where}, line ", options)
         else:
-            for entry in _listed(inner):
-                yield from _of_json(entry, where, options)
+            yield ImportItem(where, left_out=SENTENCES)
         return
     if not _is_fact(value):
         yield ImportItem(where, refused="It is no text and has none.")
         return
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {"content": value}
     text = next(text_in(fields[name]) for name in _TEXTS if isinstance(fields.get(name), str))
+    if not text.strip():
+        yield ImportItem(where, left_out="memories without a text")
     day = next((found for name in _DAYS if (found := written_time(fields.get(name)))), None)
     further = import_rows.unread(fields, {*_TEXTS, *_DAYS})
     yield from _fact(text, where, options, "", day, further)
@@ -197,7 +199,7 @@ def _unglued(line: str) -> list[str]:
 def _section(heading: str) -> str:
     """The tag that a heading gives. A sentence, such as "Here's what I remember about you:", gives none."""
     name = heading.strip("#* :：")
-    return name if heading.startswith(("#", "*")) or len(name) <= LONGEST_SECTION else ""
+    return name if heading.startswith(("#", "*")) or (len(name) <= LONGEST_SECTION and not _ABOUT.search(name)) else ""
 
 
 def _fact(

@@ -26,7 +26,7 @@ _PROMPTED = re.compile(
 )
 # What somebody did with an answer.
 _OTHERWISE = re.compile(
-    r"(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|.*(?:フィードバック|を(?:作成|使用|選択|編集|削除|共有|表示)しました\Z)",
+    r"\A(?:(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|.*(?:フィードバック|を(?:作成|使用|選択|編集|削除|共有|表示)しました\Z))",
     re.DOTALL,
 )
 _CELL = '<div class="outer-cell'

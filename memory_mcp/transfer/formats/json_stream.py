@@ -80,23 +80,49 @@ def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
         yield number + 1, rest
 
 
+def json_object(line: str | bytes) -> dict[str, Any] | None:
+    """The object on a line, if it is one."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def each_file(
+    source: Source,
+    read: Callable[[str], Iterator[ImportItem]],
+    wants: Callable[[str], object] = bool,
+    kind_of: Callable[[str], str] = lambda _name: OTHER_FILES,
+) -> Iterator[ImportItem]:
+    """What `read` yields for each file that it `wants`, and a single file always; of the others their kind is left out. One that can't be read is refused by
+    its name."""
+    names = source.names()
+    for name in names:
+        try:
+            if len(names) == 1 or wants(name):
+                yield from read(name)
+            else:
+                yield ImportItem(name, left_out=kind_of(name))
+        except (InvalidInput, OSError) as error:
+            yield ImportItem(name, refused=str(error))
+
+
+def ends_in(*suffixes: str) -> Callable[[str], bool]:
+    """Whether a name ends in one of these."""
+    return lambda name: name.lower().endswith(suffixes)
+
+
 def read_entries(
     source: Source, read: Callable[[Any, str], Iterator[ImportItem]], files: re.Pattern[str], noun: str = "conversation"
 ) -> Iterator[ImportItem]:
-    """What `read` yields for each entry of the matching files, given the entry and a label for messages. A single file always matches.
+    """What `read` yields for each entry of the matching files, given the entry and a label for messages."""
 
-    A file that can't be read becomes a refused item with its name; files of other names are left out.
-    """
-    names = source.names()
-    for name in names:
-        if len(names) > 1 and not files.fullmatch(name):
-            yield ImportItem(name, left_out=OTHER_FILES)
-            continue
-        try:
-            for number, entry in enumerate(items(blocks(source, name), name), start=1):
-                yield from read(entry, f"{name}, {noun} {number}")
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+    def entries(name: str) -> Iterator[ImportItem]:
+        for number, entry in enumerate(items(blocks(source, name), name), start=1):
+            yield from read(entry, f"{name}, {noun} {number}")
+
+    yield from each_file(source, entries, files.fullmatch)
 
 
 class _Window:

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.domain import StatedRelation
-from memory_mcp.errors import InvalidInput
 from memory_mcp.language.names import NAME_LIMIT
 from memory_mcp.language.relation_notation import STANDARD_TYPES, format_relation, type_of_word
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
-from memory_mcp.transfer.formats.json_stream import lines
+from memory_mcp.transfer.formats.json_stream import each_file, lines
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 FORM = "mcp-memory"
 _DECODER = json.JSONDecoder()
+# Of a text no more is read after so many places where it is no JSON: each error counts the lines before it.
+UNREADABLE_PLACES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class _Unreadable:
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the file has no authors
     """Yields a row for each observation, such as "健太: 苺が好き". The file has no times."""
-    for name in source.names():
-        try:
-            for number, text in _texts(source, name):
-                for further, value in _values(text):
-                    yield from _read_value(value, f"{name}, line {number + further}")
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+
+    def graph(name: str) -> Iterator[ImportItem]:
+        for number, text in _texts(source, name):
+            for further, value in _values(text):
+                yield from _read_value(value, f"{name}, line {number + further}")
+
+    yield from each_file(source, graph)
 
 
 def is_answer(value: object) -> bool:
@@ -66,12 +67,13 @@ def _texts(source: Source, name: str) -> Iterator[tuple[int, str]]:
 def _values(text: str) -> Iterator[tuple[int, Any]]:
     """The objects of a text, each with how many lines are before it, and what can't be read up to the end of its line. Brackets that close nothing
     are passed over."""
-    at = counted = line = 0
-    while (at := _first_of_value(text, at)) < len(text):
+    at = counted = line = unreadable = 0
+    while (at := _first_of_value(text, at)) < len(text) and unreadable < UNREADABLE_PLACES:
         line, counted = line + text.count("\n", counted, at), at
         try:
             value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
+            unreadable += 1
             yield line, _Unreadable(str(error))
             following = text.find("\n", at)
             at = following if following >= 0 else len(text)

@@ -6,12 +6,11 @@ A skill is an experience, and its counters become judgements. A summary of claud
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, memory_rows, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.json_stream import each_file, items
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
 
@@ -31,13 +30,13 @@ def is_claude_mem(first: Mapping[str, Any]) -> bool:
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  neither has authors
     """Yields a row for each skill, summary and observation."""
-    for name in source.names():
-        try:
-            for value in items(blocks(source, name), name):
-                if isinstance(value, dict):
-                    yield from _skills(value, name) if is_skillbook(value) else _claude_mem(value, name)
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+
+    def lessons(name: str) -> Iterator[ImportItem]:
+        for value in items(blocks(source, name), name):
+            if isinstance(value, dict):
+                yield from _skills(value, name) if is_skillbook(value) else _claude_mem(value, name)
+
+    yield from each_file(source, lessons)
 
 
 def _skills(book: Mapping[str, Any], name: str) -> Iterator[ImportItem]:

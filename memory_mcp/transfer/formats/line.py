@@ -61,7 +61,7 @@ _QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")
 _DELETED = re.compile(
     r"(?:.{1,60}が)?メッセージの送信を取り消しました。?|(?:.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
     r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
-    r"(?:.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
+    r"送信が取り消されたメッセージです。?|(?:.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
 )
 _CALL = re.compile(r"[☎☏].*|不在着信|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9}", re.DOTALL)
 _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\] ?(.*)", re.DOTALL)
@@ -69,7 +69,7 @@ _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\] ?(.*)", re.DOTALL)
 _TITLED = frozenset({"albums", "polls", "events", "stickers", "files", "gifts"})
 # Notices that a computer's export writes where the speaker stands.
 _NOTICE = re.compile(
-    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され)ました。?|"
+    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
     r".{1,80}(?:joined|left) the (?:group|chat).{0,9}|.{1,80}(?:invited|added) .{1,80}to the (?:group|chat).{0,9}|.{1,80}(?:加入|離開)(?:群組|聊天)"
 )
 
@@ -113,7 +113,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             yield item
             continue
         text, day, minute = item.text, item.said_at.date().isoformat(), item.said_at.isoformat(timespec="minutes")
-        kind = reading.kind(text, item.speaker)
+        kind = kind_of(text, is_bare=reading.is_bare) or (None if item.speaker else "notices")
         turn = Turn(
             item.speaker,
             "" if kind else text,
@@ -126,6 +126,17 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
         yield from item.lines.too_long(f"{name}, line {item.number}")
+
+
+def kind_of(text: str, *, is_bare: bool = False) -> str | None:
+    """What a message is if it is no text. `is_bare`: the words for pictures and the like have no brackets."""
+    if _CALL.fullmatch(text):
+        return "calls"
+    if _DELETED.fullmatch(text):
+        return "deleted messages"
+    if (bracketed := _BRACKETED.fullmatch(text)) and (kind := media_kind(bracketed[1])) and (kind in _TITLED or not bracketed[2]):
+        return kind
+    return media_kind(text) if bracketed or is_bare else None
 
 
 def _title(line: str) -> str:
@@ -269,19 +280,8 @@ class _Reading:
 
     def __init__(self, survey: _Survey) -> None:
         self._survey = survey
+        self.is_bare = survey.space == " "  # words for pictures have no brackets
         self._ahead: deque[tuple[int, str]] = deque()
-
-    def kind(self, text: str, speaker: str) -> str | None:
-        """What a message is if it is no text."""
-        if _CALL.fullmatch(text):
-            return "calls"
-        if _DELETED.fullmatch(text):
-            return "deleted messages"
-        if not speaker:
-            return "notices"
-        if (bracketed := _BRACKETED.fullmatch(text)) and (kind := media_kind(bracketed[1])) and (kind in _TITLED or not bracketed[2]):
-            return kind
-        return media_kind(text) if bracketed or self._survey.space == " " else None
 
     def items(self, lines: Iterator[tuple[int, str]], name: str) -> Iterator[_Said | ImportItem]:
         """The messages, and what can't be read."""

@@ -7,12 +7,11 @@ langchain-community has no loader for it.
 from collections.abc import Iterator
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LABEL_LIMIT, split_labels
 from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
-from memory_mcp.transfer.formats.json_stream import items
+from memory_mcp.transfer.formats.json_stream import each_file, items
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
 
@@ -27,15 +26,14 @@ _READ = frozenset(
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the export has no authors
     """Yields a row for each memory. Its hash identifies it."""
-    for name in source.names():
-        try:
-            for value in items(blocks(source, name), name):
-                listed = value.get(LIST) if isinstance(value, dict) and HASH not in value else [value]
-                machine = _machine(value)
-                for number, memory in enumerate(listed if isinstance(listed, list) else [], start=1):
-                    yield from _memory(memory, f"{name}, memory {number}", machine)
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+
+    def memories(name: str) -> Iterator[ImportItem]:
+        for value in items(blocks(source, name), name):
+            listed = value.get(LIST) if isinstance(value, dict) and HASH not in value else [value]
+            for number, memory in enumerate(listed if isinstance(listed, list) else [], start=1):
+                yield from _memory(memory, f"{name}, memory {number}", _machine(value))
+
+    yield from each_file(source, memories)
 
 
 def is_export(first: object) -> bool:

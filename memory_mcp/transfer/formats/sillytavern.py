@@ -4,18 +4,16 @@ A line is identified by its speaker, its time and its text: a branch repeats the
 """
 
 import codecs
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES, lines
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in, json_object, lines
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.written_times import written_time
@@ -37,7 +35,7 @@ def is_chat(head: bytes) -> bool:
     beginning = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if not beginning.startswith(b"{"):
         return False
-    messages = map(_parsed, beginning.split(b"\n", LINES_LOOKED_AT)[:LINES_LOOKED_AT])
+    messages = map(json_object, beginning.split(b"\n", LINES_LOOKED_AT)[:LINES_LOOKED_AT])
     return bool(_METADATA.match(beginning)) or any(
         message and any(names <= message.keys() for names in (_NAMES, _MESSAGE)) for message in messages
     )
@@ -45,15 +43,7 @@ def is_chat(head: bytes) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. Without a name of the user in the options it is the name in the chat."""
-    names = source.names()
-    for name in names:
-        if len(names) > 1 and PurePosixPath(name).suffix.lower() != SUFFIX:
-            yield ImportItem(name, left_out=OTHER_FILES)
-            continue
-        try:
-            yield from _chat(source, name, options)
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+    yield from each_file(source, lambda name: _chat(source, name, options), ends_in(SUFFIX))
 
 
 def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
@@ -62,7 +52,7 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
     seen = Counter[tuple[str, ...]]()
     for number, line in lines(blocks(source, name), name):
         where = f"{name}, line {number}"
-        message = _parsed(line)
+        message = json_object(line)
         if message is None:
             yield ImportItem(where, refused="It is no JSON object.")
         elif "mes" not in message:
@@ -100,7 +90,7 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
 def _user_who_speaks(source: Source, name: str) -> str:
     """The name of the first of the user's messages: a group chat names nobody at its beginning."""
     for _, line in lines(blocks(source, name), name):
-        message = _parsed(line) if _OF_USER.search(line) else None
+        message = json_object(line) if _OF_USER.search(line) else None
         if message and message.get("is_user") is True and (user := _name(message, "name")):
             return user
     return ""
@@ -138,11 +128,3 @@ def _text(message: Mapping[str, Any]) -> str:
 def _name(message: Mapping[str, Any], part: str) -> str:
     name = text_in(message.get(part)).strip()
     return "" if name.casefold() in _UNUSED else name
-
-
-def _parsed(line: str | bytes) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None

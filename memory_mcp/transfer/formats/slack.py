@@ -15,6 +15,7 @@ from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, fields_of, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
+from memory_mcp.transfer.formats.turns import FILES, Turn, turn_items
 
 FORM = "slack"
 DAY_FILE = re.compile(r"\A(?:.*/)?[^/]+/\d{4}-\d{2}-\d{2}\.json")
@@ -54,34 +55,30 @@ def _message(message: Mapping[str, Any], where: str, channel: str, people: Mappi
     if message.get("type", "message") != "message" or message.get("subtype") not in TEXT_SUBTYPES:
         yield ImportItem(where, left_out="notices")
         return
-    for _ in objects(message.get("reactions")):
-        yield ImportItem(where, left_out="reactions")
-    for _ in objects(message.get("files")):
-        yield ImportItem(where, left_out="contents of files")
-    stamp, thread = text_in(message.get("ts")), text_in(message.get("thread_ts"))
+    stamp, thread, files = text_in(message.get("ts")), text_in(message.get("thread_ts")), objects(message.get("files"))
     if not stamp:
         yield ImportItem(where, refused="It has no time (ts).")
         return
-    yield from import_rows.memory_rows(
-        where,
-        FORM,
-        (channel, stamp),
+    author = _author(message, people)
+    turn = Turn(
+        author,
         _plain(text_in(message.get("text")), people),
-        source=(author := _author(message, people)),
-        role=import_rows.role_of(author, not _is_bots(message, bots)),
-        session_id=f"slack #{channel}{f' {thread}' if thread else ''}",
-        occurred_at=moment(stamp),
-        kind="conversation",
-        tags=[FORM, channel],
-        origin={
+        moment(stamp),
+        f"slack #{channel}{f' {thread}' if thread else ''}",
+        (channel, stamp),
+        import_rows.role_of(author, not _is_bots(message, bots)),
+        (*("reactions" for _ in objects(message.get("reactions"))), *(FILES for _ in files)),
+        {
             "channel": channel,
             "ts": stamp,
             EDITED_AT: moment(fields_of(message.get("edited")).get("ts")),
             "thread": thread,
             "user": message.get("user"),
-            "files": [text_in(file.get("name")) for file in objects(message.get("files")) if text_in(file.get("name"))],
+            "files": [text_in(file.get("name")) for file in files if text_in(file.get("name"))],
         },
+        (FORM, channel),
     )
+    yield from turn_items(FORM, where, turn)
 
 
 def _author(message: Mapping[str, Any], people: Mapping[str, str]) -> str | None:

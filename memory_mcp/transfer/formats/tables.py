@@ -8,9 +8,9 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Any
 
 from memory_mcp import extras
@@ -21,7 +21,7 @@ from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.documents import FORM_EXTRA, damage
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import decoded, table_rows
 from memory_mcp.transfer.formats.written_times import written_time
@@ -33,8 +33,8 @@ SUFFIXES = frozenset({".csv", ".tsv", WORKBOOK})
 LINES_ABOVE, HEAD_CHARACTERS = 20, 10_000
 COLUMNS = {
     "content": "content text message memory note 内容 本文 記憶 メモ テキスト 文章 メッセージ",
-    "occurred_at": "occurred_at date 日付 日時 年月日 日 出来事の日 送信日 送信日時",
-    "clock": "time 時刻 時間 送信時刻",
+    "occurred_at": "occurred_at date start_date 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
+    "clock": "time start start_time 時刻 時間 開始 開始時刻 開始時間 送信時刻",
     "created_at": "created_at created timestamp 作成日時 作成日 登録日 記録日 タイムスタンプ",
     "source": "source speaker author 話者 発言者 話した人 情報源 送信者名",
     "session_id": "session_id session conversation セッション 会話",
@@ -44,8 +44,22 @@ COLUMNS = {
 }
 _TIMES = ("occurred_at", "created_at")
 _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.split()}
+# Once these were further columns: their times identify no row that was imported then.
+_READ_LATER = frozenset("start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
+_IDENTITY = ("content", "occurred_at", "created_at", "source")
+# The first column of the answers of a form, whose others are its questions.
+_OF_FORM = frozenset({"timestamp", "タイムスタンプ"})
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """What a row has: its values by field, what its further columns hold, and those of the values that were always read."""
+
+    values: dict[str, str]
+    further: dict[str, str]
+    formerly: dict[str, str]
 
 
 def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
@@ -54,19 +68,14 @@ def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
     Raises:
         NotInstalled: the library that reads .xlsx is not there.
     """
-    names = source.names()
-    for name in names:
-        suffix = PurePosixPath(name).suffix.lower()
-        if len(names) > 1 and suffix not in SUFFIXES:
-            yield ImportItem(name, left_out=OTHER_FILES)
-            continue
-        try:
-            data = whole(source, name)
-            sheets = _workbook(data, name) if suffix == WORKBOOK else [(name, _lines(decoded(data, name), name))]
-            for sheet, rows in sheets:
-                yield from _rows(rows, sheet, options)
-        except (InvalidInput, OSError) as error:
-            yield ImportItem(name, refused=str(error))
+
+    def table(name: str) -> Iterator[ImportItem]:
+        data = whole(source, name)
+        sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
+        for sheet, rows in sheets:
+            yield from _rows(rows, sheet, options)
+
+    yield from each_file(source, table, ends_in(*SUFFIXES))
 
 
 def _lines(text: str, name: str) -> Iterator[list[str]]:
@@ -116,8 +125,8 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
     table = enumerate(rows, start=1)
     above, header, fields = list[list[str]](), list[str](), list[str]()
     for _, row in islice(table, LINES_ABOVE):
-        found = [_FIELD_OF.get(normalise(column).strip(), "") for column in row]
-        if "content" in found:
+        found = [_FIELD_OF.get(_normal(column), "") for column in row]
+        if "content" in found or (len(row) > 1 and _normal(row[0]) in _OF_FORM):
             header, fields = row, found
             break
         above += [row] if any(row) else []
@@ -129,11 +138,31 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
     below = [(number, row) for number, row in table if any(row)]
     year_first = {field: with_year_first(_column(below, fields, field)) for field in _TIMES}
     for number, row in below:
-        values = {field: cell.strip() for field, cell in reversed([*zip(fields, row, strict=False)]) if field and cell.strip()}
-        further = {column: cell for column, field, cell in zip(header, fields, row, strict=False) if column and not field and cell.strip()}
-        if values or further:
-            times = {field: year_first[field](values[field]) for field in _TIMES if field in values}
-            yield from _memory(values, times, further, sentence("{}, row {}", name, number), options)
+        cells = _cells(header, fields, row)
+        if cells.values or cells.further:
+            times = {field: year_first[field](cells.values[field]) for field in _TIMES if field in cells.values}
+            yield from _memory(cells, times, sentence("{}, row {}", name, number), options)
+
+
+def _cells(header: list[str], fields: list[str], row: list[str]) -> _Cells:
+    """Of several columns for one field the first that says something has it. The answers to a form are its text: a single one without its question."""
+    cells = _Cells({}, {}, {})
+    for column, field, cell in zip(header, fields, row, strict=False):
+        text = cell.strip()
+        if text and field and field not in cells.values:
+            cells.values[field] = text
+            cells.formerly.update({} if _normal(column) in _READ_LATER else {field: text})
+        elif text and column:
+            cells.further[column] = cell
+    if "content" not in fields:
+        is_only = fields.count("") == 1
+        cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in cells.further.items())
+        cells.further.clear()
+    return cells
+
+
+def _normal(column: str) -> str:
+    return normalise(column).strip().replace(" ", "_")
 
 
 def _column(rows: Iterable[tuple[int, list[str]]], fields: list[str], field: str) -> Iterator[str]:
@@ -141,28 +170,30 @@ def _column(rows: Iterable[tuple[int, list[str]]], fields: list[str], field: str
     return (row[at].strip() for _, row in rows if 0 <= at < len(row))
 
 
-def _memory(
-    values: Mapping[str, str], times: Mapping[str, str], further: Mapping[str, str], where: str, options: ReadOptions
-) -> Iterator[ImportItem]:
-    """The row of a memory. It is identified by its `values` as they are written; `times` have their years first."""
-    if "content" not in values:
+def _memory(cells: _Cells, times: Mapping[str, str], where: str, options: ReadOptions) -> Iterator[ImportItem]:
+    """The row of a memory. It is identified by its values as they are written; `times` have their years first."""
+    values = cells.values
+    if not values.get("content"):
         yield ImportItem(where, refused="It has no text (content).")
         return
     fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values, **times}
     with suppress(ValueError):  # what is no number is refused by its name when it is stored
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
-    clock, beside = fields.pop("clock", ""), dict(further)
-    if written_time(
-        _iso(whole_time := f"{times.get('occurred_at', '')} {clock}".strip())
-    ):  # a time of day, or a whole time where no column has a date
-        fields |= {"occurred_at": whole_time} if clock else {}
-    elif clock:  # such as how long it took
-        clock, beside = "", {**further, "time": clock}
+    clock, beside = fields.pop("clock", ""), dict(cells.further)
+    # A whole time, or a time of day; else something such as how long it took.
+    whole_times = (text for text in (clock, f"{times.get('occurred_at', '')} {clock}".strip()) if written_time(_iso(text)))
+    if clock and (whole_time := next(whole_times, "")):
+        fields["occurred_at"] = whole_time
+    elif clock:
+        clock, beside = "", {**cells.further, "time": clock}
     # A time that can't be read is refused by its name when it is stored.
     fields |= {name: _time(fields[name], options) for name in _TIMES if name in fields}
     fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None}
-    identity = tuple(values.get(name, "") for name in ("content", "occurred_at", "created_at", "source"))
-    identity += (clock,) if clock else ()
+    identity, former = (
+        (*(read.get(name, "") for name in _IDENTITY), *([clock] if clock and "clock" in read else [])) for read in (values, cells.formerly)
+    )
+    if former != identity and "content" in cells.formerly:
+        fields["former_keys"] = [import_rows.key_of(FORM, *former)]
     yield from import_rows.memory_rows(where, FORM, identity, fields.pop("content"), origin={"row": where}, **fields)
 
 

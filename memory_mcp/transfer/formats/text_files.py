@@ -19,7 +19,7 @@ from memory_mcp.language.privacy.secrets import PRIVATE_KEY, private_keys
 from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
 
@@ -38,12 +38,7 @@ _HEADING = re.compile(r"#{1,6} ")
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a text has no authors
     """Yields a row for each paragraph of the text files. A single file is always taken for one."""
-    names = source.names()
-    for name in names:
-        if len(names) > 1 and PurePosixPath(name).suffix.lower() not in TEXT_SUFFIXES:
-            yield ImportItem(name, left_out=OTHER_FILES)
-        else:
-            yield from _read_file(source, name)
+    yield from each_file(source, lambda name: _read_file(source, name), ends_in(*TEXT_SUFFIXES))
 
 
 def table_rows(lines: Iterable[str], name: str, separator: str = ",") -> Iterator[list[str]]:
@@ -167,12 +162,8 @@ def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
         yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
         return
-    try:
-        text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
-        fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)
-    except (InvalidInput, OSError) as error:
-        yield ImportItem(name, refused=str(error))
-        return
+    text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
+    fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)
     if _is_json(text):
         yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return

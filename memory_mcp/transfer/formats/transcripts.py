@@ -3,15 +3,15 @@
 None of these forms is promised by its vendor: a line of an unknown form is left out, and reported.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
+from memory_mcp.transfer.formats.json_stream import each_file, json_object
 from memory_mcp.transfer.formats.sources import Source
+from memory_mcp.transfer.formats.turns import Message, Turn, turn_items
 
 FORM = "transcript"
 FILES = re.compile(r"\A.*\.jsonl?")
@@ -21,28 +21,15 @@ _OPENING = re.compile(r"\s{0,200}+<([a-z]++(?:[-_][a-z]++)++)[^<>]*+>")
 _NOTE = re.compile(r"(?:# AGENTS\.md instructions|Caveat: The messages below|\[Request interrupted)")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message of the user, or of the agent of this name."""
-
-    client: str
-    by_user: bool
-    text: str
-    turn_id: str = ""
-    spoken_at: str | None = None
-
-
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     """Yields a row for each turn. `me` is the name of the user; default `user`."""
-    for name in source.names():
-        if FILES.fullmatch(name):
-            yield from _file(source, name, me)
+    yield from each_file(source, lambda name: _file(source, name, me), FILES.fullmatch)
 
 
 def is_transcript(head: bytes) -> bool:
     """Whether a file that begins like this is a transcript; its last line may be cut off."""
     for line in head.splitlines()[:20]:
-        entry = _parsed(line)
+        entry = json_object(line)
         if entry is not None and (_turn(entry) or (_session(entry) and entry.keys() & {"type", "projectHash"})):
             return True
     return False
@@ -50,7 +37,7 @@ def is_transcript(head: bytes) -> bool:
 
 def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
     session = name.rpartition("/")[2].rpartition(".")[0]
-    turns: dict[str, tuple[str, Turn]] = {}
+    turns: dict[str, tuple[str, Message]] = {}
     for number, entry in _entries(source, name):
         where = f"{name}, line {number}"
         if entry is None:
@@ -59,39 +46,29 @@ def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
         session = _session(entry) or session
         for turn in _turns(entry):
             # A client writes a message again when it grows: the last one counts.
-            turns[turn.turn_id or str(len(turns) + 1)] = (where, turn)
+            turns[turn.id or str(len(turns) + 1)] = (where, turn)
     for identity, (where, turn) in turns.items():
-        yield from import_rows.memory_rows(
-            where,
-            FORM,
-            (session, identity),
+        said = Turn(
+            (me or "user") if turn.by_user else turn.speaker,
             turn.text,
-            source=(me or "user") if turn.by_user else turn.client,
-            role=import_rows.role_of(me, turn.by_user),
-            session_id=session,
-            occurred_at=turn.spoken_at,
-            kind="conversation",
-            tags=[turn.client],
-            origin={"conversation": session, "message": turn.turn_id},
+            turn.said_at,
+            session,
+            (session, identity),
+            import_rows.role_of(me, turn.by_user is True),
+            origin={"conversation": session, "message": turn.id},
+            tags=(turn.speaker,),
         )
+        yield from turn_items(FORM, where, said)
 
 
 def _entries(source: Source, name: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
     with source.open(name) as file:
         if name.endswith(".json"):
-            yield 1, _parsed(file.read(LINE_LIMIT_BYTES))
+            yield 1, json_object(file.read(LINE_LIMIT_BYTES))
             return
         for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT_BYTES), b""), start=1):
             if line.strip():
-                yield number, _parsed(line)
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
+                yield number, json_object(line)
 
 
 def _session(entry: Mapping[str, Any]) -> str:
@@ -104,27 +81,27 @@ def _session(entry: Mapping[str, Any]) -> str:
     return ""
 
 
-def _turns(entry: Mapping[str, Any]) -> Iterator[Turn]:
+def _turns(entry: Mapping[str, Any]) -> Iterator[Message]:
     """The messages of a line, or those of an older file of Gemini CLI."""
     for message in (entry, *objects(entry.get("messages"))):
         if (turn := _turn(message)) and turn.text:
             yield turn
 
 
-def _turn(entry: Mapping[str, Any]) -> Turn | None:
-    kind, spoken_at = entry.get("type"), moment(entry.get("timestamp"))
+def _turn(entry: Mapping[str, Any]) -> Message | None:
+    kind, said_at = entry.get("type"), moment(entry.get("timestamp"))
     message, payload, data = entry.get("message"), entry.get("payload"), entry.get("data")
     if kind in ("user", "assistant") and isinstance(message, dict):
         text = "" if entry.get("isSidechain") or entry.get("isMeta") or entry.get("isCompactSummary") else _text(message.get("content"))
-        return Turn("Claude Code", kind == "user", text, text_in(entry.get("uuid")), spoken_at)
+        return Message(kind == "user", text, "Claude Code", text_in(entry.get("uuid")), said_at)
     if kind == "response_item" and isinstance(payload, dict) and payload.get("type") == "message":
         role = payload.get("role")
         text = _text(payload.get("content")) if role in ("user", "assistant") else ""
-        return Turn("Codex", role == "user", text, text_in(payload.get("id")), spoken_at)
+        return Message(role == "user", text, "Codex", text_in(payload.get("id")), said_at)
     if kind in ("user", "gemini") and "content" in entry:
-        return Turn("Gemini CLI", kind == "user", _text(entry.get("content")), text_in(entry.get("id")), spoken_at)
+        return Message(kind == "user", _text(entry.get("content")), "Gemini CLI", text_in(entry.get("id")), said_at)
     if kind in ("user.message", "assistant.message") and isinstance(data, dict):
-        return Turn("Copilot", kind == "user.message", _text(data.get("content")), text_in(entry.get("id")), spoken_at)
+        return Message(kind == "user.message", _text(data.get("content")), "Copilot", text_in(entry.get("id")), said_at)
     return None
 
 

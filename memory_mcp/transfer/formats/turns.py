@@ -15,14 +15,14 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import encoding_of
 from memory_mcp.wording import sentence
 
-BRANCHES = "messages of branches that are not shown"
+BRANCHES, HIDDEN = "messages of branches that are not shown", "system and hidden messages"
 THOUGHTS, TOOLS, PICTURES, FILES = "thoughts", "uses of tools", "pictures and files", "contents of files"
 # The parts of a message by their types in the programs of assistants: what is said, and the kinds of what isn't.
 _SAID = frozenset({"text", "input_text", "output_text", "voice_note", "REQUEST", "RESPONSE"})
@@ -84,6 +84,7 @@ class Turn:
     role: str | None = None
     left_out: tuple[str, ...] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()  # else the format's name
 
 
 def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
@@ -102,7 +103,7 @@ def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
         session_id=turn.session,
         occurred_at=turn.said_at,
         kind="conversation",
-        tags=[form],
+        tags=[*(turn.tags or (form,))],
         origin=turn.origin,
     )
 
@@ -125,11 +126,12 @@ class Message:
     id: str = ""
     said_at: str | None = None
     left_out: tuple[str, ...] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_said(part: Mapping[str, Any]) -> bool:
     """Whether a part of a message is a text of whoever wrote it."""
-    return part.get("type") in _SAID
+    return text_in(part.get("type")) in _SAID
 
 
 def said_in(content: object, text_at: str = "text") -> tuple[str, list[str]]:
@@ -167,14 +169,19 @@ def conversation_items(
             (session, message.id or str(number)),
             import_rows.role_of(speaker, by_user),
             (*message.left_out, *[THOUGHTS] * (said is not message.text)),
-            {"conversation": session, "title": title, "message": message.id},
+            {"conversation": session, "title": title, "message": message.id, **message.origin},
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
 
 
 def path_to_last(nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[str], Any]) -> list[str]:
-    """The ids of the branch that ends with `last`, or with the latest, first to last. It ends even if the parents form a cycle."""
-    node_id = last if isinstance(last, str) and last in nodes else max(nodes, key=said_at, default=None)
+    """The ids of the branch that ends with `last`, or else of that with the latest end, first to last. It ends even if the parents form a cycle."""
+    inner = {name for node in nodes.values() if isinstance(name := node.get(parent), str)}
+    node_id = (
+        last
+        if isinstance(last, str) and last in nodes
+        else max([name for name in nodes if name not in inner] or nodes, key=said_at, default=None)
+    )
     path: dict[str, None] = {}
     while isinstance(node_id, str) and node_id in nodes and node_id not in path:
         path[node_id] = None
@@ -249,15 +256,7 @@ class FurtherLines:
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
     """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
-    names = source.names()
-    for name in names:
-        try:
-            if len(names) == 1 or recognizes(Head(source, name)):
-                yield from read(name)
-            else:
-                yield ImportItem(name, left_out=_kind_of_file(name))
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
+    return each_file(source, read, lambda name: recognizes(Head(source, name)), _kind_of_file)
 
 
 def _kind_of_file(name: str) -> str:

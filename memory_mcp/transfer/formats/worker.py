@@ -4,12 +4,12 @@ A file is read to count what it has, and, if that is too much to be kept meanwhi
 """
 
 import io
-import pickle
 import sys
 import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -20,7 +20,7 @@ from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, Kind
 from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting, json_line, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
 from memory_mcp.wording import sentence, shortened
-from memory_mcp.worker_processes import answers_to_server, end_after
+from memory_mcp.worker_processes import answer_server
 
 # Nothing of a file takes so long to read, up to the next entry, on a machine that has much else to do.
 LIMIT_SECONDS = 300
@@ -185,17 +185,5 @@ def _limit_memory(limit_bytes: int) -> None:
 
 def main(memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
     """Answers until the server has gone."""
-    output = answers_to_server()
     _limit_memory(memory_limit_bytes)
-    try:
-        while True:
-            asked = pickle.load(sys.stdin.buffer)  # noqa: S301  the server wrote it
-            end_after(LIMIT_SECONDS + _GRACE_SECONDS)
-            for answer in answers(asked, memory_limit_bytes):
-                end_after(0)  # the server may take its time
-                output.write(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
-                output.flush()
-                end_after(LIMIT_SECONDS + _GRACE_SECONDS)
-            end_after(0)
-    except (EOFError, OSError):  # the server has gone
-        return
+    answer_server(partial(answers, memory_limit_bytes=memory_limit_bytes), LIMIT_SECONDS + _GRACE_SECONDS)

@@ -71,7 +71,7 @@ def test_what_the_model_remembers_is_stored_and_recalled_with_why(talk):
     assert result.stored.text == "健太は苺が好き。"
     (result,) = [event for event in second if isinstance(event, ToolResult)]
     assert result.recalled[0].text == "健太は苺が好き。"
-    assert result.recalled[0].why["lexical"] == 1
+    assert result.recalled[0].why["words"] == 1
     assert "".join(event.text for event in second if isinstance(event, TextPiece)) == "苺だね。"
     assert second[-1] == TurnEnded("done", 4)
     assert [message.role for message in conversation.messages] == ["user", "assistant", "tool", "assistant"] * 2

@@ -12,7 +12,7 @@ from chat_models import ScriptedModel
 from fastmcp import Client
 from langchain_google_genai._function_utils import convert_to_genai_function_declarations
 
-from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, GroupConversation, ToolResult, ToolServer, memory_server
+from memory_mcp.chat import ApprovalNeeded, Connection, Conversation, ToolResult, ToolServer, memory_server
 from memory_mcp.config.settings import Settings, Toolset
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.chat.server_files import servers_of
@@ -180,10 +180,10 @@ def test_the_page_gets_the_kind_of_a_fault_and_the_log_no_key(server, name, capl
         raise ConnectionRefusedError("no answer from https://bob:Hunter2@search.example/mcp?api_key=sk-secret 'x'")
 
     memory = memory_server(Connection(server.url, persona=name))
-    group = GroupConversation.of(ScriptedModel(steps=["はい"]), {name: memory}, servers=[ToolServer("search", refused)])
+    turn = WebTurn.of(ScriptedModel(steps=["はい"]), {name: memory}, servers=[ToolServer("search", refused)])
 
     async def events():
-        return [event async for event in WebTurn(group).events("x")]
+        return [event async for event in turn.events("x")]
 
     with caplog.at_level(logging.WARNING):
         (left_out,) = [event for event in asyncio.run(events()) if event["event"] == "left_out"]

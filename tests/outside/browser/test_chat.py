@@ -122,7 +122,7 @@ def test_a_memory_is_stored_after_a_question_shown_and_undone(page, site, asked)
     say(page, "もう一度覚えて")  # it was allowed before
     page.locator(".tool", has_text="recall").locator("summary").click()
     assert "健太は苺が好き。" in page.locator(".tool", has_text="recall").locator("ul a").inner_text()
-    assert page.locator(".tool", has_text="recall").locator(".why li").all_inner_texts()[0].startswith("単語: ")
+    assert page.locator(".tool", has_text="recall").locator(".why li").all_inner_texts()[0].split() == ["単語の一致", "1.000"]
     page.locator(".tool", has_text="recall").get_by_role("button", name="役に立たなかった").click()
     page.locator(".tool", has_text="recall").get_by_role("status").filter(has_text="記録しました").wait_for()
     assert verdicts(site, "undo") == {"hurt": 1}

@@ -116,8 +116,9 @@ def test_texts_and_vaults_are_imported_once(shared_server: RunningServer, tmp_pa
     text = tmp_path / "日記.txt"
     text.write_text("朝は雨。\n\n昼は晴れ。\n", encoding="utf-8")
     for counts in ("{} stored, 0 known already, 0 refused", "0 stored, {} known already, 0 refused"):
-        assert ok(shared_server.memory_mcp("import", str(vault), "-p", "reader")) == f"reader: {counts.format(1)}\n"
-        assert ok(shared_server.memory_mcp("import", str(text), "-p", "reader")) == f"reader: {counts.format(2)}\n"
+        for file, program, count in ((vault, "Obsidian, Markdown notes", 1), (text, "text", 2)):
+            first, *_, last = ok(shared_server.memory_mcp("import", str(file), "-p", "reader")).splitlines()
+            assert (first, last) == (f"{program}:", f"reader: {counts.format(count)}")
     hits = json.loads(ok(shared_server.memory_mcp("recall", "湯豆腐", "-p", "reader", "--tag", "夕飯", "--json")))["hits"]
     assert [hit["content"] for hit in hits] == ["湯豆腐の作り方"]
 

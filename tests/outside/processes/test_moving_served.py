@@ -188,18 +188,18 @@ def test_a_persona_leaves_as_a_vault_and_comes_back_from_it(shared_server: Runni
     assert ok(left) == ""
     assert "1 secret left out" in left.stderr
     assert not any("猫" in path.read_text(encoding="utf-8") or "猫" in path.name for path in place.rglob("*.md"))
-    assert ok(memory_mcp("import", str(place), "-p", "さくら")) == "さくら: 2 stored, 0 known already, 0 refused\n"
-    assert ok(memory_mcp("import", str(place), "-p", "nilou")) == "nilou: 0 stored, 2 known already, 0 refused\n"
+    assert ok(memory_mcp("import", str(place), "-p", "さくら")).endswith("さくら: 2 stored, 0 known already, 0 refused\n")
+    assert ok(memory_mcp("import", str(place), "-p", "nilou")).endswith("nilou: 0 stored, 2 known already, 0 refused\n")
     (note,) = place.rglob("*京都へ行った*.md")
     note.write_text(note.read_text(encoding="utf-8").replace("京都へ行った", "京都へ二度行った"), encoding="utf-8")
-    assert ok(memory_mcp("import", str(place), "-p", "nilou")) == "nilou: 0 stored, 1 known already, 0 refused, 1 revised\n"
+    assert ok(memory_mcp("import", str(place), "-p", "nilou")).endswith("nilou: 0 stored, 1 known already, 0 refused, 1 revised\n")
     exported = [json.loads(line)["content"] for line in ok(memory_mcp("export", "-p", "nilou")).split("\n")[:-1]]
     assert exported == ["京都へ二度行った", "消えるかも"]
     refused = memory_mcp("export", str(tmp_path), "--format", "markdown", "-p", "dehya")
     assert refused.returncode == 1
     zipped = tmp_path / "v.zip"
     ok(memory_mcp("export", str(zipped), "--format", "markdown", "--include-secret", "-p", "nilou"))
-    assert ok(memory_mcp("import", str(zipped), "-p", "dehya")) == "dehya: 3 stored, 0 known already, 0 refused\n"
+    assert ok(memory_mcp("import", str(zipped), "-p", "dehya")).endswith("dehya: 3 stored, 0 known already, 0 refused\n")
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
 
 
@@ -287,12 +287,12 @@ def test_a_dry_run_tells_what_the_import_then_does_and_a_second_one_stores_nothi
     file.write_text(json.dumps([*chatgpt(3, 4), {"title": "壊れた"}]), encoding="utf-8")
     run = shared_server.memory_mcp
     dry = run("import", str(file), "-p", "talker", "--dry-run", "--me", "旅人")
-    assert dry.stdout == "talker: 12 would be stored, 0 known already, 1 would be refused\n"
+    assert dry.stdout.endswith("talker: 12 would be stored, 0 known already, 1 would be refused\n")
     assert "conversations.json, conversation 4: " in dry.stderr
     assert dry.returncode == 1
     assert "talker" not in ok(run("personas"))
-    assert run("import", str(file), "-p", "talker", "--me", "旅人").stdout == "talker: 12 stored, 0 known already, 1 refused\n"
-    assert run("import", str(file), "-p", "talker", "--me", "旅人").stdout == "talker: 0 stored, 12 known already, 1 refused\n"
+    assert run("import", str(file), "-p", "talker", "--me", "旅人").stdout.endswith("talker: 12 stored, 0 known already, 1 refused\n")
+    assert run("import", str(file), "-p", "talker", "--me", "旅人").stdout.endswith("talker: 0 stored, 12 known already, 1 refused\n")
     hits = json.loads(ok(run("recall", "2の1", "-p", "talker", "--top-k", "12", "--json")))["hits"]
     assert ("ChatGPT", "c2") in [(hit["source"], hit["session_id"]) for hit in hits]
 
@@ -303,7 +303,7 @@ def test_a_note_that_can_not_be_read_is_named_and_the_exit_status_says_so(shared
     (vault / "a.md").write_bytes(b"\x81\x00\xfd\xfe\xff")
     (vault / "b.md").write_text("良い", encoding="utf-8")
     done = shared_server.memory_mcp("import", str(vault), "-p", "noter")
-    assert (done.returncode, done.stdout) == (1, "noter: 1 stored, 0 known already, 1 refused\n")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "noter: 1 stored, 0 known already, 1 refused")
     assert done.stderr.startswith("a.md is not text in UTF-8")
 
 
@@ -314,12 +314,12 @@ def test_an_edited_note_of_anybody_s_vault_is_stored_once_and_what_it_lost_is_in
     vault.mkdir()
     note = vault / "長い.md"
     note.write_text("\n\n".join(f"{number}段落目。" + "あ" * 1_500 for number in range(3)), encoding="utf-8")
-    assert ok(run("import", str(vault), "-p", "editor")) == "editor: 3 stored, 0 known already, 0 refused\n"
+    assert ok(run("import", str(vault), "-p", "editor")).endswith("editor: 3 stored, 0 known already, 0 refused\n")
     note.write_text("短くした。", encoding="utf-8")
     told = ok(run("import", str(vault), "-p", "editor"))
-    assert told == "editor: 0 stored, 0 known already, 0 refused, 1 revised, 2 moved to the trash\n"
+    assert told.endswith("editor: 0 stored, 0 known already, 0 refused, 1 revised, 2 moved to the trash\n")
     assert [json.loads(line)["content"] for line in ok(run("export", "-p", "editor")).splitlines()] == ["短くした。"]
-    assert ok(run("import", str(vault), "-p", "editor")) == "editor: 0 stored, 1 known already, 0 refused\n"
+    assert ok(run("import", str(vault), "-p", "editor")).endswith("editor: 0 stored, 1 known already, 0 refused\n")
 
 
 def test_the_database_of_an_older_server_is_read_where_it_lies(shared_server: RunningServer, tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_the_database_of_an_older_server_is_read_where_it_lies(shared_server: Ru
     older.close()
     before = path.read_bytes()
     done = shared_server.memory_mcp("import", str(path), "-p", "elder")
-    assert done.stdout == "elder: 1 stored, 0 known already, 1 refused\n"
+    assert done.stdout.endswith("elder: 1 stored, 0 known already, 1 refused\n")
     assert "nilou.sqlite, k2: It has no text." in done.stderr
     (row,) = [json.loads(line) for line in ok(shared_server.memory_mcp("export", "-p", "elder")).splitlines()]
     assert (row["key"], row["created_at"], row["tags"]) == ("memory_20251030120000", "2025-10-30T03:00:00.000000+00:00", ["好み"])

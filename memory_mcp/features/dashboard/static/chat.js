@@ -7,6 +7,7 @@ if (form) {
   const heading = document.querySelector("h1");
   const state = document.getElementById("state");
   const texts = document.getElementById("texts").dataset;
+  const signals = JSON.parse(texts.signals);
   const cancel = form.querySelector("[data-cancel]");
   const allowed = new Set();
   let running = null;
@@ -53,14 +54,24 @@ if (form) {
     });
   };
 
+  // The memories stand before what the model sent and got, word for word.
   const showRecalled = (tool, persona, found) => {
-    const list = tool.appendChild(document.createElement("ul"));
+    if (!found.length) return;
+    const list = document.createElement("ul");
+    const summary = tool.querySelector("summary");
+    summary.firstChild.textContent = `${texts.recalled.replace("{count}", found.length)} `;
+    summary.after(list);
     for (const one of found) {
       const element = clone("recalled");
       Object.assign(element.querySelector("a"), { href: memory(persona, one.key), textContent: one.text || one.key });
-      element.querySelector(".hint").textContent = [one.when, one.score].filter((part) => part !== null && part !== "").join(" · ");
-      for (const [name, part] of Object.entries(one.why ?? {})) {
-        element.querySelector(".why").appendChild(document.createElement("li")).textContent = `${texts[`part_${name}`] ?? name}: ${typeof part === "number" ? part.toFixed(3) : texts.named}`;
+      element.querySelector(".hint").textContent = [one.when, one.score?.toFixed(3)].filter(Boolean).join(" · ");
+      for (const [name, points] of Object.entries(one.why ?? {}).filter(([, points]) => Math.abs(points) >= 0.0005)) {
+        const part = element.querySelector(".why").appendChild(clone("part"));
+        const [label, bar, sum] = part.children;
+        label.textContent = bar.ariaLabel = signals[name] ?? name;
+        bar.value = Math.abs(points);
+        sum.textContent = points.toFixed(3);
+        part.classList.toggle("less", points < 0);
       }
       for (const judging of element.querySelectorAll("form")) {
         judging.action = room(persona, "/memory/judge");

@@ -1,16 +1,13 @@
-"""The worker process of analyses: reads requests from its standard input and writes answers to its standard output.
+"""The worker process of analyses. Requests and answers contain numbers only; it opens no database."""
 
-They contain numbers only. The worker opens no database, and ends when the server closes its input.
-"""
-
-import pickle
-import sys
 import traceback
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.worker_processes import answers_to_server, end_after
+from memory_mcp.store.graph.network import Network
+from memory_mcp.worker_processes import answer_server
 
 # The server kills an analysis after fewer seconds; without a server the worker ends itself.
 ALONE_SECONDS = 30
@@ -26,32 +23,18 @@ class Answer:
     trace: str = ""
 
 
-def answer(requests: BinaryIO) -> bytes:
-    """Runs the next analysis and returns its pickled `Answer`.
-
-    Raises:
-        EOFError: the server has closed the input.
-    """
+def answers(request: tuple[Callable[[Network], Any], Network]) -> Iterator[Answer]:
+    """The answer to a request: an analysis, and the network that it is of."""
+    analysis, network = request
     try:
-        analysis, network = pickle.load(requests)  # noqa: S301  the server wrote it
-        end_after(ALONE_SECONDS)
-        return pickle.dumps(Answer(analysis(network)), pickle.HIGHEST_PROTOCOL)
-    except EOFError:
-        raise
+        answer = Answer(analysis(network))
     except MemoryMCPError as error:
-        return pickle.dumps(Answer(refusal=error))
+        answer = Answer(refusal=error)
     except BaseException as error:  # noqa: BLE001  a panic in Rust raises no `Exception`; the server needs an answer
-        failure = "".join(traceback.format_exception_only(error)).strip()
-        return pickle.dumps(Answer(failure=failure, trace=traceback.format_exc()))
+        answer = Answer(failure="".join(traceback.format_exception_only(error)).strip(), trace=traceback.format_exc())
+    yield answer
 
 
 def main() -> None:
     """Answers until the server has gone."""
-    answers = answers_to_server()
-    try:
-        while True:
-            answers.write(answer(sys.stdin.buffer))
-            answers.flush()
-            end_after(0)
-    except (EOFError, OSError):  # the server has gone
-        return
+    answer_server(answers, ALONE_SECONDS)
