@@ -24,6 +24,7 @@ def overview(visit: Visit) -> Response:
         counted=FIGURES,
         measured=BYTES,
         exported=EXPORTED,
+        left_out=transfer.left_out_unless_asked(visit.call) if visit.may("export") else {},
         formats=[name for name in FORMATS if name not in GRAPH_FORMATS or visit.offers("export_graph")],
     )
 
