@@ -32,11 +32,12 @@ NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The evidence of the experience that is most like a task, in a store of this kind, and whether it is the right one; None: no experience is. `place`:
-    that of the right one."""
+    """The evidence of the experience that is most like a task, in a store of this kind, its chance, and whether it is the right one; None: no experience is.
+    `place`: that of the right one."""
 
     kind: str
     evidence: Evidence
+    chance: float
     is_right: bool | None
     place: int
 
@@ -66,7 +67,7 @@ def _first(kind: str, known: likeness.Ordinary, embedder: Embedder, asked: Vecto
     found = likeness.evidence(known, asked, embedder.embed_documents(texts), owners, len(store))
     ranked = sorted(found, key=lambda number: likeness.likeness(found[number]), reverse=True)
     place = next((place for place, number in enumerate(ranked) if store[number] is right), -1)
-    return Judged(kind, found[ranked[0]], None if right is None else place == 0, place)
+    return Judged(kind, found[ranked[0]], known.chance(found[ranked[0]]), None if right is None else place == 0, place)
 
 
 def fit(answers: Sequence[Judged]) -> tuple[float, Evidence]:
@@ -88,18 +89,16 @@ def figures(answers: Sequence[Judged]) -> Iterator[Line]:
     for kind in dict.fromkeys(each.kind for each in answers):
         own = [each for each in answers if each.kind == kind and each.is_right is not None]
         foreign = [each for each in answers if each.kind == kind and each.is_right is None]
-        known = sum(bool(each.is_right) and likeness.likeness(each.evidence) >= likeness.SURE for each in own)
-        passed = sum(likeness.likeness(each.evidence) >= likeness.SURE for each in foreign)
-        near = sum(likeness.likeness(each.evidence) >= likeness.NEAR for each in foreign)
+        known = sum(bool(each.is_right) and each.chance >= likeness.SURE for each in own)
+        passed = sum(each.chance >= likeness.SURE for each in foreign)
+        near = sum(each.chance >= likeness.NEAR for each in foreign)
         yield {
             "what": "known",
             "store": kind,
             "n": len(own),
             "known": round(known / len(own), 3),
             "first": round(sum(bool(each.is_right) for each in own) / len(own), 3),
-            f"first_{NEAR}_and_near": round(
-                sum(each.place < NEAR and likeness.likeness(each.evidence) >= likeness.NEAR for each in own) / len(own), 3
-            ),
+            f"first_{NEAR}_and_near": round(sum(each.place < NEAR and each.chance >= likeness.NEAR for each in own) / len(own), 3),
             "n_of_others": len(foreign),
             "others_taken_for_known": round(passed / len(foreign), 3),
             "others_near": round(near / len(foreign), 3),
@@ -111,7 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", action="append", dest="halves", choices=HALVES)
     parser.add_argument("--embedder", metavar="NAME", required=True)
-    parser.add_argument("--fit", action="store_true", help="fit weights to these tasks, and use them for the figures")
+    parser.add_argument("--fit", action="store_true", help="fit weights to these tasks, too")
     parser.add_argument("--out", type=Path, help="also append the lines to this file")
     arguments = parser.parse_args()
     report = Report(arguments.out)
@@ -119,11 +118,13 @@ def main() -> None:
     with models_of(Settings(embeddings_model=arguments.embedder, reranker_model=None)) as models:
         if not models.embedder:
             return
+        known = likeness.ordinary(models.embedder)
+        report.add([{"what": "shipped tasks", "mean": round(known.mean, 2), "spread": round(known.spread, 2)}])
         answers = [each for half in arguments.halves or FITTED_TO for each in judged(half, models.embedder)]
-    if arguments.fit:
-        likeness.BIAS, likeness.WEIGHTS = fit(answers)
-        report.add([{"what": "fitted", "bias": likeness.BIAS, "weights": str(likeness.WEIGHTS)}])
-    report.add(figures(answers))
+        if arguments.fit:
+            bias, weights = fit(answers)
+            report.add([{"what": "fitted", "bias": bias, "weights": str(weights)}])
+        report.add(figures(answers))
 
 
 if __name__ == "__main__":

@@ -19,11 +19,12 @@ ANNOUNCEMENT = "Memory MCP listens on "
 
 @dataclass(frozen=True)
 class Server:
-    """A running server. `started_in` is the time from the process's start to its announcement, in seconds."""
+    """A running server, and its config.json. `started_in` is the time from the process's start to its announcement, in seconds."""
 
     url: str
     pid: int
     started_in: float
+    config: Path
 
     def resident_mb(self) -> float:
         """Resident memory now, in MB (Linux)."""
@@ -65,7 +66,7 @@ def running(
         begun = time.perf_counter()
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tree, env=_environment()) as process:
             try:
-                yield Server(_announced(process, begun), process.pid, time.perf_counter() - begun)
+                yield Server(_announced(process, begun), process.pid, time.perf_counter() - begun, config)
             finally:
                 process.terminate()
                 process.communicate(timeout=30)

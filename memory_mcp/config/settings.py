@@ -36,7 +36,7 @@ class Fusion(Group):
         None,
         ge=0,
         le=1,
-        description="Weight of the embedding relative to the lexical score. `null`: what suits the model, 0.65 for e5 and 0.5 for others.",
+        description="Weight of the embedding relative to the lexical score. `null`: what suits the model, 0.65 with prefixes for questions and texts and 0.5 without.",
     )
     date_boost: float = Field(
         1.0, ge=0, le=2, description="Added to the score of a memory from a date that the query names. 0 turns it off."

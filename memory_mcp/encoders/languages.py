@@ -46,12 +46,16 @@ def script_of(text: str) -> str | None:
     return script if weights[script] else None
 
 
-def covers(languages: Collection[str] | None, text: str) -> bool:
-    """Whether a model of these languages (`ja`, `en`; None: all) can score a text. Any model can score a text without letters."""
-    if languages is None:
-        return True
+def covers(languages: Collection[str] | None, text: str, without: Collection[str] = ()) -> bool:
+    """Whether a model of these languages (`ja`, `en`; None: all) but those `without` can score a text. Any model can score a text without letters."""
     script = script_of(text)
-    return script is None or any(script in _WRITTEN_IN.get(language.lower()[:2], ("latin",)) for language in languages)
+    if languages is None:
+        return not any(script == _scripts(language)[0] for language in without)
+    return script is None or any(script in _scripts(language) for language in languages if language not in without)
+
+
+def _scripts(language: str) -> Sequence[str]:
+    return _WRITTEN_IN.get(language.lower()[:2], ("latin",))
 
 
 class _Limited:

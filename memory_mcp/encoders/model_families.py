@@ -6,11 +6,15 @@ A name on the hub identifies a model. The name of a directory does not: what fol
 import hashlib
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from memory_mcp.encoders.languages import covers
+from memory_mcp.encoders.models import Centers
 
 ST_CONFIG = "config_sentence_transformers.json"
 MODEL_CARD = "README.md"
@@ -31,18 +35,20 @@ class Prefixes:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """`weight`: that of the vectors relative to the words. `apart`: whether they are compared apart from the means of their language.
-    `alike` and `same`: the cosines from which two memories are linked as similar, and proposed for merging as of the same meaning."""
+class Scale:
+    """What nearness means. `weight`: that of the vectors relative to the words. `alike` and `same`: from where on two memories are linked as similar, and proposed
+    for merging as of the same meaning. `spread`: the standard deviation of the nearness of texts that have nothing to do with each other."""
 
-    weight: float = 0.5
-    apart: bool = False
-    alike: float = 0.86
-    same: float = 0.95
+    weight: float
+    alike: float
+    same: float
+    spread: float
 
 
-USUAL = Ranking()
-
+# Of every model whose vectors are compared apart from their centers, but for its own spread and weight; and of one that knows no language whose centers are known, of whose
+# cosines nothing is known (docs/decisions/0025-what-vectors-count.md).
+APART = Scale(weight=0.5, alike=0.4, same=0.8, spread=0.09)
+AS_THEY_ARE = Scale(weight=0.5, alike=0.86, same=0.95, spread=0.09)
 
 NO_PREFIXES = Prefixes("", "", "plain")
 
@@ -51,12 +57,18 @@ Languages = tuple[str, ...] | None  # None: all
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a model is used with. `guessed`: which of "prefixes" and "languages" are not known for certain; `because`: what the guess is based on."""
+    """What a model is used with. `guessed`: which of "prefixes" and "languages" are not known for certain; `because`: what the guess is based on.
+    `unlearned`: of the languages those that it was found not to know."""
 
     prefixes: Prefixes
     languages: Languages = None
     guessed: frozenset[str] = frozenset()
     because: str = ""
+    unlearned: tuple[str, ...] = ()
+
+    def covers(self, text: str) -> bool:
+        """Whether the model knows the language of a text."""
+        return covers(self.languages, text, self.unlearned)
 
     def guess(self, *, languages_set: bool = False) -> str | None:
         """What was guessed, as a clause; None if nothing was. `languages_set`: config.json lists the model's languages."""
@@ -65,7 +77,16 @@ class Traits:
         parts = [prefixes] if "prefixes" in self.guessed else []
         if "languages" in self.guessed and not languages_set:
             parts.append(languages)
-        return f"{' and '.join(parts)}, {self.because}" if parts else None
+        guessed = [f"{' and '.join(parts)}, {self.because}"] if parts else []
+        if self.unlearned and not languages_set:
+            guessed.append(f"no questions in {' and '.join(self.unlearned)}, because it finds too few of the built-in answers")
+        return "; ".join(guessed) or None
+
+    def without(self, languages: Collection[str]) -> "Traits":
+        """The same of a model that was found not to know these languages."""
+        return replace(
+            self, unlearned=tuple(language for language in sorted(languages) if self.languages is None or language in self.languages)
+        )
 
     def with_known_prefixes(self) -> "Traits":
         """The same with prefixes that are no guess: they come from elsewhere, or don't apply."""
@@ -82,8 +103,9 @@ _PREFIXES = (
     (r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Prefixes("query: ", "passage: ", "e5.1")),
 )
 
-# Only what was measured: docs/decisions/0025-what-vectors-count.md, 0037-experience.md.
-_RANKINGS = ((r"(multilingual-)?e5-(small|base|large)(?!.*instruct)", Ranking(0.65, apart=True, alike=0.93, same=0.97)),)
+# What the vectors count beside the words of a model that was taught to find texts by questions, as its prefixes show, and of one that was taught which texts are
+# alike (docs/decisions/0025-what-vectors-count.md).
+OF_QUESTIONS, OF_TEXTS = 0.65, 0.5
 
 # None: all languages. So does a model that matches no pattern.
 _LANGUAGES = (
@@ -157,15 +179,9 @@ def known_languages(model: str) -> Languages:
     return next((languages for pattern, languages in _LANGUAGES if re.match(pattern, name)), None)
 
 
-def ranking_of(model: str) -> Ranking:
-    """How the vectors of a model rank, by its name or directory."""
-    name = own_name(model)
-    return next((ranking for pattern, ranking in _RANKINGS if re.match(pattern, name)), USUAL)
-
-
-def ranking_of_generation(generation: str) -> Ranking:
-    """The same, by the generation of the vectors, which begins with the model's name."""
-    return ranking_of(generation.rpartition("@")[0])
+def scale_of(centers: Centers | None) -> Scale:
+    """The scale of a model's vectors."""
+    return replace(APART, spread=centers.spread, weight=centers.weight) if centers else AS_THEY_ARE
 
 
 def _is_hub_name(name: str) -> bool:

@@ -19,10 +19,15 @@ PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 
 @dataclass(frozen=True, slots=True)
 class Centers:
-    """What all statements of a language share, and all questions: a row for each language, of shape (languages, dimension)."""
+    """What all statements of a language share, and all questions: a row for each language, of shape (languages, dimension). `known`: whether the model knows
+    the language; the vectors of others say nothing. `spread`: the standard deviation of the nearness of a question to what does not answer it.
+    `weight`: what the vectors count beside the words."""
 
     statements: Vectors
     questions: Vectors
+    known: tuple[bool, ...]
+    spread: float
+    weight: float = 0.5
 
 
 class Embedder(Protocol):
@@ -35,7 +40,7 @@ class Embedder(Protocol):
     generation: str
     """What makes two vectors comparable: model, dimension and prefix version. Vectors of different generations are never compared."""
     centers: Centers | None
-    """The centers for comparing its vectors; None if they are compared as they are."""
+    """The centers for comparing its vectors, the persona's own taking over as they grow; None if they are compared as they are."""
     max_tokens: int | None
     """How many tokens of a stored text the model reads, without prefix and special tokens; it cuts off the rest. None: unknown."""
     texts_at_once: int

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.failures import CircuitBreaker, LogThrottle
-from memory_mcp.encoders.languages import covers
 from memory_mcp.encoders.model_families import Traits
 from memory_mcp.encoders.worker_pool import ModelPool
 
@@ -36,7 +35,7 @@ class Pooled:
 
     def covers(self, text: str) -> bool:
         """Decided by the model's own languages."""
-        return covers(self.traits.languages, text)
+        return self.traits.covers(text)
 
     @property
     def changed(self) -> bool:

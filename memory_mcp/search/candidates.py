@@ -148,7 +148,8 @@ def from_sources(search: Search) -> Candidates:
     limit = 0 if question.mode == "semantic" and near else search.limit
     words = {} if time.is_vague else from_words(search, limit, [*near, *dated])
     found = rows_of(search, dict.fromkeys([*near, *dated, *words]), words=words)
-    written = dict.fromkeys(from_written_years(search), search.parsed.spans)
+    days = time.days if time.is_vague and not (found.dates == 1.0).any() else ()
+    written = dict.fromkeys(from_written_dates(search, days), search.parsed.spans)
     known = (memory_id for _, memory_id in found.keys)
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
 
@@ -285,9 +286,16 @@ def from_named_dates(connection: apsw.Connection, spans: Sequence[TimeRange], fi
     return list(dict.fromkeys(memory_ids))
 
 
-def from_written_years(search: Search) -> list[int]:
-    """Memories that have a year of the query as it is written, which is too long to be a time of theirs."""
-    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in search.parsed.time.years))
+def from_written_dates(search: Search, days: Sequence[str]) -> list[int]:
+    """Memories that have a year of the query as it is written, which is too long to be a time of theirs, and those without a time that have one
+    of these days of no certain year or week: 「金曜は燃えるゴミの日」."""
+    by_days = _with_phrases(search, days)
+    timed = memory_dates.of_memories(search.connection, by_days)
+    return [*_with_phrases(search, search.parsed.time.years), *(memory_id for memory_id in by_days if memory_id not in timed)]
+
+
+def _with_phrases(search: Search, spellings: Sequence[str]) -> list[int]:
+    phrases = list(dict.fromkeys(" ".join(tokens(spelling)) for spelling in spellings))
     found = bm25_index.search(search.connection, Terms(phrases), search.question.filters, search.limit) if phrases else ()
     return [memory_id for memory_id, _ in found]
 

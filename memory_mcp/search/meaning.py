@@ -1,7 +1,7 @@
 """The query as vectors, and the memories with near vectors: the candidates that need a model."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,14 +9,15 @@ import apsw
 import numpy as np
 
 from memory_mcp.domain import Filters, Question
-from memory_mcp.encoders.model_families import USUAL, ranking_of
+from memory_mcp.encoders.model_families import Scale, scale_of
 from memory_mcp.encoders.models import Centers, Models, Replacement, Vectors
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.vectors import chunks, stored_vectors
-from memory_mcp.store.vectors.faiss_index import VectorIndex, nearest_rows, normalised
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.store.vectors.nearness import apart, nearest_rows, normalised
 from memory_mcp.tracing import spanned
 
 # A memory may have several vectors: the number of chunks requested for each candidate.
@@ -33,33 +34,57 @@ class Meaning:
     """The query as vectors of the generation that serves this persona, and its index.
 
     Without an index `skipped` is the reason, unless no model is wanted. `generation` is that of the vectors, present or future.
-    `replaced` says that its model is not the configured one. `weight` is what the vectors of this model count beside the words,
-    `centers` what they are compared apart from.
+    `replaced` says that its model is not the configured one. The vectors are compared apart from the `centers`.
     """
 
     vectors: tuple[Vectors, ...] = ()
     index: VectorIndex | None = None
     skipped: str | None = None
     generation: str | None = None
-    weight: float = USUAL.weight
     centers: Centers | None = None
     replaced: Replacement | None = None
     is_statement: bool = False
 
+    @property
+    def scale(self) -> Scale:
+        """What the nearness of the vectors means."""
+        return scale_of(self.centers)
+
     def own_centers(self) -> Vectors | None:
         """What the statements of this persona share, by language."""
         return self.index.means_near(self.centers.statements) if self.index and self.centers else None
+
+    def apart(self, vectors: Vectors, own: Vectors | None) -> Vectors:
+        """The rows without what the texts of their language share, each of length 1; of length 0 in a language that the model does not know."""
+        return vectors if self.centers is None or own is None else apart(vectors, own, self.centers.known)
+
+    def stored(self, chunk_ids: Collection[int], own: Vectors | None) -> tuple[list[int], Vectors, Vectors]:
+        """Those of the chunks that are in a language which the model knows, their vectors, and these apart from their centers."""
+        if self.index is None:
+            return [], np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
+        chunks, vectors = self.index.reconstruct(chunk_ids)
+        vectors_apart = self.apart(vectors, own)
+        rows = np.flatnonzero(vectors_apart.any(axis=1))
+        return [chunks[row] for row in rows], vectors[rows], vectors_apart[rows]
 
     def turned(self, own: Vectors | None) -> Vectors:
         """The vectors of the query and of the guess, apart from what questions and statements share."""
         if self.centers is None or own is None:
             return np.stack(self.vectors)
         if self.is_statement:
-            return _apart(np.stack(self.vectors), own)
+            return self.apart(np.stack(self.vectors), own)
         query, *guesses = self.vectors
-        language = nearest_rows(query[None], self.centers.questions)
+        language = self.language
         center = self.centers.questions[language] + own[language] - self.centers.statements[language]
-        return np.concatenate([normalised(query[None] - center), *(_apart(guess[None], own) for guess in guesses)])
+        return np.concatenate([normalised((query - center)[None]), *(self.apart(guess[None], own) for guess in guesses)])
+
+    @property
+    def language(self) -> int:
+        """The row of the query's language among those that the model knows."""
+        if self.centers is None:
+            return 0
+        known = np.flatnonzero(self.centers.known)
+        return int(known[nearest_rows(self.vectors[0][None], self.centers.questions[known])[0]])
 
 
 @spanned("embed")
@@ -86,8 +111,7 @@ def meaning_of(persona: Persona, question: Question, models: Models, indexes: In
             vectors.append(embedder.embed_documents([question.hypothetical], is_awaited=True)[0])
     except EncoderFailed:
         return Meaning(skipped="embedder_failed", generation=embedder.generation, replaced=replaced)
-    weight = ranking_of(embedder.name).weight
-    return Meaning(tuple(vectors), index, None, embedder.generation, weight, embedder.centers, replaced)
+    return Meaning(tuple(vectors), index, None, embedder.generation, embedder.centers, replaced)
 
 
 @spanned("meaning")
@@ -100,10 +124,10 @@ def from_meaning(connection: apsw.Connection, meaning: Meaning, filters: Filters
     own = meaning.own_centers()
     turned = meaning.turned(own)
     found = {chunk for vector in turned for chunk, _ in meaning.index.search(vector, wanted, among)}
-    known, vectors = meaning.index.reconstruct(found)
+    known, _, vectors_apart = meaning.stored(found, own)
     if not known:
         return []
-    nearness = (_apart(vectors, own) @ turned.T).max(axis=1)
+    nearness = (vectors_apart @ turned.T).max(axis=1)
     nearest = [known[row] for row in np.argsort(-nearness, kind="stable")]
     memory_ids: dict[int, None] = {}
     for start in range(0, len(nearest), limit):  # nearly always the first ones are of as many memories
@@ -129,7 +153,7 @@ NOT_NEAR = Similarity(float("nan"), float("nan"), None, in_other_language=False)
 
 
 def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list[int]) -> dict[int, Similarity]:
-    """How similar each of these memories is. A memory without vectors is left out.
+    """How similar each of these memories is. A memory without vectors is left out, and one in a language that the model does not know.
 
     The cosine is the mean with the vectors of the query and of the guess. Nearness is the same between vectors apart from their centers, a
     short turn with `PREVIOUS_SHARE` of the short turn before it. Both are raised by `QUESTION_WEIGHT` of what the memory's own questions
@@ -139,7 +163,8 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
         return {}
     previous = adjacent_turns(connection, memory_ids, "before")
     owners = chunks.pieces_and_questions(connection, {*memory_ids, *previous.values()})
-    known, vectors = meaning.index.reconstruct(owners)
+    own = meaning.own_centers()
+    known, vectors, vectors_apart = meaning.stored(owners, own)
     if not known:
         return {}
     pieces, questions = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
@@ -147,8 +172,7 @@ def similarities(connection: apsw.Connection, meaning: Meaning, memory_ids: list
         memory_id, is_question = owners[chunk]
         (questions if is_question else pieces)[memory_id].append(row)
     cosines = (vectors @ np.mean(meaning.vectors, axis=0)).tolist()
-    own = meaning.own_centers()
-    nearness = _with_previous(_apart(vectors, own), pieces, previous, meaning.turned(own).mean(axis=0)).tolist()
+    nearness = _with_previous(vectors_apart, pieces, previous, meaning.turned(own).mean(axis=0)).tolist()
     foreign = set(_in_other_languages(meaning, vectors, own))
     similar = {}
     for memory_id in memory_ids:
@@ -163,13 +187,7 @@ def _in_other_languages(meaning: Meaning, vectors: Vectors, own: Vectors | None)
     """The rows whose language is another than the query's; none where the languages of vectors are not known."""
     if meaning.centers is None or own is None:
         return ()
-    language = nearest_rows(meaning.vectors[0][None], meaning.centers.questions)[0]
-    return map(int, np.flatnonzero(nearest_rows(vectors, own) != language))
-
-
-def _apart(vectors: Vectors, centers: Vectors | None) -> Vectors:
-    """The rows without what the texts of their language share, each of length 1."""
-    return vectors if centers is None else normalised(vectors - centers[nearest_rows(vectors, centers)])
+    return map(int, np.flatnonzero(nearest_rows(vectors, own) != meaning.language))
 
 
 def _with_previous(vectors: Vectors, pieces: Mapping[int, Sequence[int]], previous: Mapping[int, int], query: Vectors) -> Vectors:

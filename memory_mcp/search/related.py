@@ -18,7 +18,6 @@ import apsw
 from memory_mcp import lexicon, time_limit
 from memory_mcp.characters import HAN, KATAKANA
 from memory_mcp.domain import Filters, Memory
-from memory_mcp.encoders.model_families import ranking_of
 from memory_mcp.encoders.models import Embedder, Models, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
 from memory_mcp.errors import MemoryMCPError
@@ -39,9 +38,9 @@ FOUND = 7
 # Of a long text so many characters are searched, and so many of its rarest tokens.
 LONGEST, TOKENS = 500, 12
 # The share that a related memory has of what the subjects of the text count by BM25, all of which the text itself has; and how much nearer
-# than the next one by meaning is what stands out. Of e5, apart from their centers: 45 of 60 everyday changes are so much nearer to what
-# they change, and none of ten texts is to what it has nothing to do with.
-LEAST_WORDS, LEAST_GAP = 0.25, 0.12
+# than the next one by meaning is what stands out, in units of the model's spread. Of e5, 45 of 60 everyday changes are so much nearer to
+# what they change, and none of ten texts is to what it has nothing to do with.
+LEAST_WORDS, LEAST_GAP = 0.25, 1.33
 # So long may an answer wait for the vector, and for the search.
 EMBEDDING_SECONDS, SEARCH_SECONDS = 0.3, 0.5
 
@@ -133,10 +132,11 @@ def _with_meaning(connection: apsw.Connection, meaning: Meaning, shares: Mapping
     nearness = {each: similar.nearness for each, similar in similarities(connection, meaning, [*{*shares, *found}]).items()}
     by_nearness = sorted((each for each in found if each in nearness), key=lambda each: -nearness[each])
     gaps = [nearness[one] - nearness[other] for one, other in pairwise(by_nearness[: RELATED_LIMIT + 1])]
-    outstanding = by_nearness[: gaps.index(max(gaps)) + 1] if gaps and max(gaps) >= LEAST_GAP else []
+    outstanding = by_nearness[: gaps.index(max(gaps)) + 1] if gaps and max(gaps) >= LEAST_GAP * meaning.scale.spread else []
     best = max(nearness.values(), default=0.0)
     return {
-        each: (1 - meaning.weight) * share + meaning.weight * (nearness[each] / best if each in nearness and best > 0 else share)
+        each: (1 - meaning.scale.weight) * share
+        + meaning.scale.weight * (nearness[each] / best if each in nearness and best > 0 else share)
         for each, share in {**dict.fromkeys(outstanding, 0.0), **shares}.items()
     }
 
@@ -155,8 +155,7 @@ def _meaning_of(persona: Persona, key: str, models: Models, zone: ZoneInfo, inde
     vector = _embedded(embedder, chunks[0].text)
     if vector is None:
         return None
-    weight = ranking_of(embedder.name).weight
-    return Meaning((vector,), index, None, embedder.generation, weight, embedder.centers, is_statement=True)
+    return Meaning((vector,), index, None, embedder.generation, embedder.centers, is_statement=True)
 
 
 def _embedded(embedder: Embedder, text: str) -> Vectors | None:

@@ -116,7 +116,7 @@ class Order:
 def in_order(candidates: Candidates, parsed: ParsedQuestion, meaning: Meaning, *, in_small_store: bool) -> Order:
     """The hits among the candidates, by the sum of all signals."""
     time_limit.check()
-    weight = meaning.weight if parsed.settings.fusion.dense_weight is None else parsed.settings.fusion.dense_weight
+    weight = meaning.scale.weight if parsed.settings.fusion.dense_weight is None else parsed.settings.fusion.dense_weight
     by_meaning_alone = parsed.question.mode == "semantic"
     result = scored(candidates, parsed, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
     hits = supported(result, in_small_store=in_small_store)

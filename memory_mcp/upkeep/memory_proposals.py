@@ -18,13 +18,15 @@ import numpy as np
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.domain import Memory
-from memory_mcp.encoders.model_families import ranking_of_generation
+from memory_mcp.encoders.model_families import scale_of
+from memory_mcp.encoders.models import Embedder, Models
 from memory_mcp.language.low_value import LowValue, low_value
 from memory_mcp.language.tokens import jaccard, normalise, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.store import memories, memory_usage
 from memory_mcp.store.memory_usage import forgetting_curve
 from memory_mcp.store.vectors import stored_vectors
+from memory_mcp.store.vectors.nearness import apart, means_near
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 SAME_WORDS = 0.8
@@ -103,9 +105,12 @@ class _Compared:
     faded: Sequence[tuple[int, float]]
 
 
-def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -> Proposals:
+def proposals(persona: Persona, models: Models, settings: Settings, now: datetime, limit: int) -> Proposals:
     """The proposals for a persona. After a write, takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
-    comparison = persona.database.kept("proposals", lambda: _compare(persona, settings, now), (settings.decay, f"{now:%Y-%m-%d %H}"))
+    with persona.database.read() as connection:
+        embedder = models.of_generation(stored_vectors.serving_generation(connection))
+    key = (settings.decay, f"{now:%Y-%m-%d %H}", embedder and embedder.generation)
+    comparison = persona.database.kept("proposals", lambda: _compare(persona, embedder, settings, now), key)
     grouped, flags, faded = comparison.grouped[:limit], comparison.flags[:limit], comparison.faded[:limit]
     with persona.database.read() as connection:
         shown = memories.beginnings(connection, _shown(grouped, flags, faded))
@@ -129,7 +134,7 @@ def proposals(persona: Persona, settings: Settings, now: datetime, limit: int) -
     )
 
 
-def _compare(persona: Persona, settings: Settings, now: datetime) -> _Compared:
+def _compare(persona: Persona, embedder: Embedder | None, settings: Settings, now: datetime) -> _Compared:
     with persona.database.read() as connection:
         rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
@@ -139,7 +144,9 @@ def _compare(persona: Persona, settings: Settings, now: datetime) -> _Compared:
     normal = {row.id: normalise(row.content) for row in rows}
     flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
     informative = [row for row in rows if row.id not in flags]
-    grouped = _groups(informative, normal, owners, vectors, ranking_of_generation(generation or "").same)
+    centers = embedder.centers if embedder else None
+    compared = apart(vectors, means_near(vectors, centers.statements), centers.known) if centers else vectors
+    grouped = _groups(informative, normal, owners, compared, scale_of(centers).same)
     return _Compared(len(rows), total, len(vectors) > 0, grouped, list(flags.items()), _faded(informative, settings, now))
 
 

@@ -85,7 +85,7 @@ def test_less_and_less_reranking_is_measured_beside_all_of_it(tmp_path: Path, em
     queries = [{"id": "q", "store": "s", "query": "緑茶の話", "relevant": ["m3"]}]
     directory, out = set_in(tmp_path / "small", corpus, queries), tmp_path / "out.jsonl"
     models = ("--embedder", str(embedder_directory), "--reranker", str(reranker_directory))
-    command = ["-m", "benchmarks.quality", "--set", str(directory), *models, "--cascade", "--out", str(out)]
+    command = ["-m", "benchmarks.quality", "--set", str(directory), *models, "--languages", "ja", "--cascade", "--out", str(out)]
     done = subprocess.run([sys.executable, *command], cwd=ROOT, env=clean_environment(), capture_output=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr.decode()
     ran = {line["variant"]: (line["counted"], line.get("degraded", {})) for line in lines(out) if line["what"] == "answers"}

@@ -12,7 +12,6 @@ from memory_mcp.encoders.model_families import (
     known_languages,
     own_name,
     prefixes_for,
-    ranking_of_generation,
     traits_of,
 )
 
@@ -149,12 +148,3 @@ def test_the_own_name_is_the_last_specific_part(model: str, name: str):
 )
 def test_known_models_have_their_languages_and_unknown_ones_all(model: str, languages: tuple[str, ...] | None):
     assert known_languages(model) == languages
-
-
-def test_how_near_vectors_of_the_same_meaning_are_is_told_by_the_model_of_their_generation():
-    e5, other = (
-        ranking_of_generation(generation)
-        for generation in ("intfloat/multilingual-e5-small@0abc:384:e5.1", "cl-nagoya/ruri-v3-30m@1:256:p")
-    )
-    assert (e5.alike, e5.same) == (0.93, 0.97)
-    assert (other.alike, other.same) == (0.86, 0.95)

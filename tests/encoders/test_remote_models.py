@@ -217,8 +217,8 @@ def test_a_server_that_hangs_costs_one_wait(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_an_answer_of_any_size_is_not_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connection, "MAX_ANSWER_BYTES", 10_000)
     with model_server("tei", RURI) as server, embedder_at(server) as embedder:
+        monkeypatch.setattr(connection, "MAX_ANSWER_BYTES", 10_000)
         server.fault = lambda path, right: (200, b" " * 20_000)
         with pytest.raises(EncoderFailed, match="more than"):
             embedder.embed_query("猫")

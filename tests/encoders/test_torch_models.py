@@ -114,8 +114,7 @@ def test_ruri_gets_its_prefixes(embedder_directory: Path, pool: ModelPool):
     embedder = load_embedder(Settings(embeddings_model=str(embedder_directory)), pool, Caches())
     assert embedder.embed_query("猫") == pytest.approx(raw_vector(embedder_directory, "検索クエリ: 猫"), abs=1e-5)
     assert embedder.embed_documents(["猫"])[0] == pytest.approx(raw_vector(embedder_directory, "検索文書: 猫"), abs=1e-5)
-    assert embedder.covers("猫")
-    assert not embedder.covers("a cat")
+    assert embedder.traits.languages == ("ja",)
 
 
 def test_another_model_gets_the_text_as_it_is(embedder_directory: Path, tmp_path: Path, pool: ModelPool):

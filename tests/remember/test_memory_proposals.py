@@ -8,6 +8,7 @@ from fakes import HashingEmbedder
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
+from memory_mcp.encoders.models import OFF, Models
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
@@ -20,7 +21,7 @@ AT_LEISURE = "takes the better part of a minute: pytest tests/remember --thoroug
 
 @pytest.fixture
 def tidy(nilou, now):
-    return lambda limit=50: proposals(nilou, Settings(), now, limit)
+    return lambda limit=50: proposals(nilou, Models(None, None, OFF, OFF), Settings(), now, limit)
 
 
 def groups(found):

@@ -275,7 +275,9 @@ def test_what_is_reported_of_a_day_of_the_week_is_found_by_that_day(say, ask, no
     assert contents(ask(query))[0] == "月曜に歯医者に行った"
 
 
-@pytest.mark.parametrize("query", ["金曜は何ゴミ？", "金曜に出すゴミは？", "金曜", "金曜日は何の日？", "What do I do on Friday?"])
+@pytest.mark.parametrize(
+    "query", ["金曜は何ゴミ？", "金曜に出すゴミは？", "金曜", "金曜日は何の日？", "金曜の予定は？", "What do I do on Friday?"]
+)
 def test_what_is_so_every_week_is_found_by_its_day(say, ask, now, query):
     say("苺が好き")
     say("10月は繁忙期", at=now - timedelta(days=20))

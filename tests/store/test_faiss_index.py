@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_mcp.store.vectors.faiss_index import POINT_WEIGHT, SAMPLE, VectorIndex
+from memory_mcp.store.vectors.faiss_index import SAMPLE, VectorIndex
+from memory_mcp.store.vectors.nearness import POINT_WEIGHT
 
 GENERATION = "model:8"
 

@@ -25,6 +25,7 @@ INDEXED: Mapping[str, Any] = {
     "embeddings_model": "hashing",
     "embeddings_class": "hashing_embeddings:HashingEmbeddings",
     "embeddings_arguments": {"dimension": 32},
+    "embeddings_languages": ["ja", "en"],
     "reranker_model": None,
     "vector_rebuild": {"mode": "auto", "idle_seconds": 0, "min_interval": 0},
 }

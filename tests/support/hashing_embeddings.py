@@ -5,6 +5,10 @@ from pathlib import Path
 from fakes import HashingEmbedder
 from langchain_core.embeddings import Embeddings
 
+from memory_mcp.encoders.centers import LANGUAGES
+
+BUILT_IN = frozenset(text for language in LANGUAGES for text in (*language.statements, *language.answers))
+
 
 class HashingEmbeddings(Embeddings):
     """Texts that share tokens are alike. `dimension` is part of the generation, so that another one means another model.
@@ -19,7 +23,7 @@ class HashingEmbeddings(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         if self._progress_file:
             with Path(self._progress_file).open("a", encoding="utf-8") as file:
-                file.writelines(f"{text}\n" for text in texts)
+                file.writelines(f"{text}\n" for text in texts if text not in BUILT_IN)
         return self._embedder.embed_documents(texts).tolist()
 
     def embed_query(self, text: str) -> list[float]:

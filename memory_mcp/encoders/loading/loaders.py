@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.centers import centers_of
-from memory_mcp.encoders.embedding import Identity, PooledEmbedder, TextModel, probed_dimension
+from memory_mcp.encoders.centers import measured
+from memory_mcp.encoders.embedding import Identity, PooledEmbedder, probed_dimension
 from memory_mcp.encoders.loading import automatic, availability, langchain_class
 from memory_mcp.encoders.loading.availability import Role
 from memory_mcp.encoders.loading.model_registry import ModelRegistry
 from memory_mcp.encoders.loading.model_slot import Loader
-from memory_mcp.encoders.model_families import ranking_of, traits_of
-from memory_mcp.encoders.models import Centers, Embedder, Reranker
+from memory_mcp.encoders.model_families import traits_of
+from memory_mcp.encoders.models import Embedder, Reranker
 from memory_mcp.encoders.onnx import export_directory
 from memory_mcp.encoders.onnx.background import BackgroundExport
 from memory_mcp.encoders.onnx.export_directory import Export, Precision
@@ -142,8 +142,7 @@ def _embedder(choice: automatic.Choice, name: str, pool: ModelPool, caches: Cach
         if model.is_on_gpu:
             pool, limits = pool.for_gpu(), {"batch": GPU_BATCH, "characters": GPU_BATCH_CHARACTERS}
     generation = _generation(name, fingerprint, model.dimension, version)
-    centers = _centers(model.export.model if isinstance(model, OnnxEmbeddings) else name, model)
-    identity = Identity(name, model.dimension, generation, traits, model.max_tokens, centers)
+    identity = measured(Identity(name, model.dimension, generation, traits, model.max_tokens), model)
     embedder = PooledEmbedder(model, identity, pool, caches, embed_queries=model.embed_queries, token_spans=model.token_spans, **limits)
     embedder.backend = model.runs_on if isinstance(model, TorchEmbeddings) else None
     return embedder
@@ -174,7 +173,7 @@ def _service_embedder(settings: Settings, path: str, name: str, caches: Caches) 
     dimension = probed_dimension(model, name)
     generation = langchain_class.generation_of(name, path, settings.embeddings_arguments, dimension)
     traits = traits_of(name).with_known_prefixes()  # by the class, which adds its own
-    return langchain_class.embedder_of(model, Identity(name, dimension, generation, traits), caches)
+    return langchain_class.embedder_of(model, measured(Identity(name, dimension, generation, traits), model), caches)
 
 
 def _packaged_embedder(settings: Settings, name: str, pool: ModelPool, caches: Caches) -> PooledEmbedder:
@@ -182,12 +181,8 @@ def _packaged_embedder(settings: Settings, name: str, pool: ModelPool, caches: C
     traits = traits_of(name)
     model = PackagedEmbeddings(_directory(name, "embedder"), traits.prefixes)
     generation = _generation(name, package.MODEL_SHA256[:8], model.dimension, traits.prefixes.version)
-    identity = Identity(name, model.dimension, generation, traits, model.max_tokens, _centers(name, model))
+    identity = measured(Identity(name, model.dimension, generation, traits, model.max_tokens), model)
     return PooledEmbedder(model, identity, pool, caches, token_spans=model.token_spans)
-
-
-def _centers(name: str, model: TextModel) -> Centers | None:
-    return centers_of(model.embed_query, model.embed_documents) if ranking_of(name).apart else None
 
 
 def _generation(name: str, fingerprint: str, dimension: int, prefix_version: str) -> str:

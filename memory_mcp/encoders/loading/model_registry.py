@@ -7,7 +7,7 @@ A model that can't be loaded never blocks anything: its state becomes `absent` w
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.languages import limited
@@ -74,13 +74,10 @@ class ModelRegistry:
                 self._gave_up = True
                 self._note_change()
             embedder, fallback, reranker = self._embedder.loaded, self._fallback.loaded, self._reranker.loaded
-            earlier = self._earlier[1] if self._earlier else None
+            earlier = self._earlier and _limited(self._earlier[1], self._earlier[0].settings.embeddings_languages)
             states = _state(self._embedder, settings), _state(self._reranker, settings)
             fallback_state = _state(self._fallback, settings)
-        if settings.embeddings_languages is not None:
-            embedder = embedder and limited(embedder, settings.embeddings_languages)
-        if settings.reranker_languages is not None:
-            reranker = reranker and limited(reranker, settings.reranker_languages)
+        embedder, reranker = _limited(embedder, settings.embeddings_languages), _limited(reranker, settings.reranker_languages)
         return Models(embedder, reranker, *states, earlier=earlier, fallback=fallback, fallback_state=fallback_state)
 
     def configure(self, settings: Settings) -> None:
@@ -91,9 +88,9 @@ class ModelRegistry:
     def retire_earlier(self, unneeded: Embedder) -> None:
         """Releases this earlier embedder or fallback, once every persona's vectors exist in the generation of another. It may be in use again."""
         with self._changed:
-            if self._earlier and self._earlier[1] is unneeded:
+            if self._earlier and self._earlier[1].generation == unneeded.generation:
+                self._put_away(self._earlier[1])
                 self._earlier = None
-                self._put_away(unneeded)
             elif self._fallback.loaded is unneeded and self._embedder.loaded:
                 self._stop_fallback()
             else:
@@ -242,6 +239,10 @@ class ModelRegistry:
                 self._on_change()
             except Exception:
                 logger.exception("the callback for changed models failed")
+
+
+def _limited(model: Model | None, languages: Sequence[str] | None) -> Model | None:
+    return model if model is None or languages is None else limited(model, languages)
 
 
 def _log_fallback(spec: ModelSpec) -> None:

@@ -8,10 +8,10 @@ from typing import Literal
 from memory_mcp.config.reading import service_key
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.cache import Caches
-from memory_mcp.encoders.centers import centers_of
+from memory_mcp.encoders.centers import measured
 from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.failures import CircuitBreaker, breaker_of_service
-from memory_mcp.encoders.model_families import ranking_of, traits_of
+from memory_mcp.encoders.model_families import traits_of
 from memory_mcp.encoders.remote.connection import Connection
 from memory_mcp.encoders.remote.known_models import fingerprint
 from memory_mcp.encoders.remote.models import RemoteCrossEncoder, RemoteEmbeddings
@@ -39,8 +39,7 @@ def load_embedder(settings: Settings, name: str, url: str, caches: Caches, direc
         limit = max(min(served.max_tokens, MAX_TEXT_TOKENS) - room, room) if served.max_tokens else None
         weights = fingerprint(served.identity, model.probe, directory)
         generation = f"{name}@{weights}:{model.dimension}:{traits.prefixes.version}"
-        centers = centers_of(model.embed_query, model.embed_documents) if ranking_of(name).apart else None
-        identity = Identity(name, model.dimension, generation, traits, limit, centers)
+        identity = measured(Identity(name, model.dimension, generation, traits, limit), model)
         embedder = PooledEmbedder(
             model,
             identity,

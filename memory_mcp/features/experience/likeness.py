@@ -4,21 +4,20 @@
 
 No fixed cosine tells whether two tasks are the same: one model puts all texts near each other, another far apart. So nearness is counted from what ordinary
 tasks of a language share, in units of how far their nearnesses spread, and compared with that of all that is known to be another task: other experiences,
-and the tasks of `tasks.toml`. The weights are fitted by `python -m benchmarks.experience --fit` (docs/decisions/0075-likeness-of-tasks.md).
+and the tasks of `tasks.toml`. How like each other a model finds these, which are all different, tells what its log-odds mean. The weights are fitted by
+`python -m benchmarks.likeness --fit` (docs/decisions/0075-likeness-of-tasks.md).
 """
 
-import re
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from memory_mcp.encoders.model_families import own_name
 from memory_mcp.encoders.models import Embedder, Vectors
-from memory_mcp.store.vectors.faiss_index import nearest_rows, normalised
+from memory_mcp.store.vectors.nearness import apart, normalised
 
 LANGUAGES: tuple[list[str], ...] = tuple(tomllib.loads(Path(__file__).with_name("tasks.toml").read_text(encoding="utf-8")).values())
 # From how many units on one task may be a part of another, so that it doesn't count against it.
@@ -27,9 +26,8 @@ ALIKE = 2.5
 _LEAST_UNIT = 1e-3
 # The chances from which an experience is taken for one about the task, and from which it is named, that the caller may judge.
 SURE, NEAR = 0.5, 0.08
-# The models that the weights were measured with. Another one may put "Translate a poem" near "Translate the manual": of what it finds only that is sure
-# which also has this cosine, apart from what ordinary tasks share.
-_MEASURED, _SAME_TASK = re.compile("multilingual-e5"), 0.7
+# The mean and the standard deviation of the log-odds of a shipped task and the one most like it, by the model that the weights were fitted with.
+_FITTED_MEAN, _FITTED_SPREAD = -2.12, 1.19
 
 
 class Evidence(NamedTuple):
@@ -47,30 +45,31 @@ WEIGHTS = Evidence(task=0.96, content=0.84, ahead=0.57, experiences=-0.74)
 
 
 def likeness(evidence: Evidence) -> float:
-    """The same as a chance from 0 to 1, by the weights."""
-    return float(1 / (1 + np.exp(-(BIAS + np.dot(WEIGHTS, evidence)))))
+    """The log-odds by the weights."""
+    return float(BIAS + np.dot(WEIGHTS, evidence))
 
 
 @dataclass(frozen=True, slots=True)
 class Ordinary:
-    """The shipped tasks as vectors of a model: the centers of those that are asked for and of those that are stored, by language, of shape (languages,
-    dimension); all of them apart from these, of shape (tasks, dimension); the unit of nearness; and whether the weights were measured with the model."""
+    """The shipped tasks as vectors of a model: the centers of those that are asked for, of the languages that it knows, and of those that are stored, of all
+    `languages`, of shape (languages, dimension); those that it `knows` apart from their center, of shape (tasks, dimension); the unit of nearness; and how like
+    each other the tasks are: the `mean` and the `spread` of the log-odds."""
 
     asked: Vectors
     stored: Vectors
+    knows: tuple[bool, ...]
     tasks: Vectors
     unit: float
-    is_measured: bool = True
+    mean: float = _FITTED_MEAN
+    spread: float = _FITTED_SPREAD
 
     def chance(self, evidence: Evidence) -> float:
         """The chance that an experience is about the task, from 0 to 1."""
-        is_known = self.is_measured or evidence.task * self.unit >= _SAME_TASK
-        return likeness(evidence) if is_known else min(likeness(evidence), SURE - 0.01)
+        return float(1 / (1 + np.exp(-(_FITTED_MEAN + (likeness(evidence) - self.mean) * _FITTED_SPREAD / self.spread))))
 
     def apart(self, vectors: Vectors, *, are_asked: bool = False) -> Vectors:
-        """The rows without what the tasks of their language share, each of length 1."""
-        centers = self.asked if are_asked else self.stored
-        return normalised(vectors - centers[nearest_rows(vectors, centers)])
+        """The rows without what the tasks of their language share, each of length 1; of length 0 in a language that the model does not know."""
+        return apart(vectors, self.asked) if are_asked else apart(vectors, self.stored, self.knows)
 
 
 # By generation, and by the languages that the model is to be asked for.
@@ -90,22 +89,36 @@ def ordinary(embedder: Embedder) -> Ordinary:
 
 
 def _embedded(embedder: Embedder) -> Ordinary:
-    languages = [tasks for tasks in LANGUAGES if embedder.covers(tasks[0])] or LANGUAGES
-    stored = [embedder.embed_documents(tasks, is_awaited=True) for tasks in languages]
-    asked = [np.stack([embedder.embed_query(task) for task in tasks]) for tasks in languages]
-    of_asked, of_stored = (np.concatenate([normalised(rows - rows.mean(axis=0)) for rows in kind]) for kind in (asked, stored))
-    others = ~np.eye(len(of_stored), dtype=bool)
-    unit = max(float((of_asked @ of_stored.T)[others].std()), _LEAST_UNIT)
-    is_measured = _MEASURED.match(own_name(embedder.name)) is not None
-    return Ordinary(
-        np.stack([rows.mean(axis=0) for rows in asked]), np.stack([rows.mean(axis=0) for rows in stored]), of_stored, unit, is_measured
-    )
+    covered = tuple(embedder.covers(tasks[0]) for tasks in LANGUAGES)
+    knows = covered if any(covered) else (True,) * len(LANGUAGES)
+    stored = [embedder.embed_documents(tasks, is_awaited=True) for tasks in LANGUAGES]
+    asked = [np.stack([embedder.embed_query(task) for task in tasks]) for tasks, is_known in zip(LANGUAGES, knows, strict=True) if is_known]
+    rows_of = [rows for rows, is_known in zip(stored, knows, strict=True) if is_known]
+    of_asked, of_stored = ([normalised(rows - rows.mean(axis=0)) for rows in kind] for kind in (asked, rows_of))
+    tasks = np.concatenate(of_stored)
+    others = ~np.eye(len(tasks), dtype=bool)
+    unit = max(float((np.concatenate(of_asked) @ tasks.T)[others].std()), _LEAST_UNIT)
+    known = Ordinary(np.stack([rows.mean(axis=0) for rows in asked]), np.stack([rows.mean(axis=0) for rows in stored]), knows, tasks, unit)
+    alike = [likeness(each) for pair in zip(of_asked, of_stored, strict=True) for each in _of_others(known, *pair)]
+    return replace(known, mean=float(np.mean(alike)), spread=max(float(np.std(alike)), _LEAST_UNIT))
+
+
+def _of_others(known: Ordinary, asked: Vectors, stored: Vectors) -> Iterator[Evidence]:
+    """For each of the tasks of a language what speaks for the nearest other one, if all others were experiences."""
+    for row, task in enumerate(asked):
+        others = np.delete(stored, row, axis=0)
+        owners = [(number, True) for number in range(len(others))]
+        found = _evidence(replace(known, tasks=others[:0]), task, others, owners, len(others))
+        yield max(found.values(), key=lambda each: each.task)
 
 
 def evidence(known: Ordinary, asked: Vectors, stored: Vectors, owners: Sequence[tuple[int, bool]], experiences: int) -> dict[int, Evidence]:
     """What speaks for each experience. `asked`: the task apart from the ordinary ones, of shape (dimension,); `stored`: the vectors of experiences; `owners`:
     for each row the experience, and whether the row is of its task, and not of its text."""
-    apart = known.apart(stored)
+    return _evidence(known, asked, known.apart(stored), owners, experiences)
+
+
+def _evidence(known: Ordinary, asked: Vectors, apart: Vectors, owners: Sequence[tuple[int, bool]], experiences: int) -> dict[int, Evidence]:
     nearness = (apart @ asked) / known.unit
     best: dict[int, int] = {}
     content: dict[int, float] = {}

@@ -12,8 +12,8 @@ import apsw
 import numpy as np
 
 from memory_mcp.config.settings import Settings
-from memory_mcp.encoders.model_families import ranking_of_generation
-from memory_mcp.encoders.models import Models
+from memory_mcp.encoders.model_families import scale_of
+from memory_mcp.encoders.models import Embedder, Models
 from memory_mcp.errors import EncoderFailed
 from memory_mcp.features.graph import llm_extraction
 from memory_mcp.features.graph.settings import Graph
@@ -27,7 +27,10 @@ from memory_mcp.store.graph import background_tasks, consistency, memory_links, 
 from memory_mcp.store.graph.entities import entity_vectors
 from memory_mcp.store.graph.memory_links import Link
 from memory_mcp.store.vectors import chunks, index_queue, stored_vectors
+from memory_mcp.store.vectors.faiss_index import VectorIndex
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.store.vectors.nearness import cosines_apart
+from memory_mcp.store.vectors.stored_vectors import Matrix
 from memory_mcp.upkeep.retention_rules import trash_expired
 
 # Links and extraction do little for each memory, so they need not run after every write.
@@ -51,7 +54,7 @@ def chores(parts: ChoreParts) -> list[Chore]:
         Chore("entity vectors", lambda persona, _now, settings: embed_entities(persona, models_for(settings)), only_after_writes=True),
         Chore(
             "links",
-            lambda persona, now, settings: link_similar(persona, indexes, settings.of(Graph).alike_from, now),
+            lambda persona, now, settings: link_similar(persona, models_for(settings), indexes, settings.of(Graph).alike_from, now),
             lambda settings: settings.of(Graph).link_alike,
             lambda _: LINKS_INTERVAL,
             only_after_writes=True,
@@ -116,7 +119,7 @@ def embed_entities(persona: Persona, models: Models) -> bool:
     return len(wanting) == EMBEDDED_AT_ONCE
 
 
-def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now: datetime) -> bool:
+def link_similar(persona: Persona, models: Models, indexes: IndexCache, least: float | None, now: datetime) -> bool:
     """Links a few memories to those with the nearest vectors, with a cosine of at least `least`, or what suits the model. Returns whether
     there may be more.
 
@@ -124,7 +127,8 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now
     """
     with persona.database.read() as connection:
         generation = stored_vectors.serving_generation(connection)
-        if generation is None or index_queue.length(connection):
+        embedder = models.of_generation(generation)
+        if embedder is None or generation is None or index_queue.length(connection):
             return False
         wanted = background_tasks.first(connection, "links", BATCH_MEMORIES)
         pieces, vectors = stored_vectors.of_memories(connection, generation, wanted)
@@ -132,17 +136,22 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now
     index = indexes.get(persona.database, generation) if wanted else None
     if index is None:
         return False
-    alike = ranking_of_generation(generation).alike if least is None else least
+    alike = _least(embedder, index, vectors) if least is None else np.full(len(vectors), least)
     own: dict[int, list[int]] = defaultdict(list)
     for index_of_vector, piece in enumerate(pieces.tolist()):
         own[owners.get(piece, 0)].append(index_of_vector)
     near = {
-        memory: dict(pair for vector in own.get(memory, [])[:PIECES] for pair in index.search(vectors[vector], NEAREST))
+        memory: {
+            piece: cosine
+            for row in own.get(memory, [])[:PIECES]
+            for piece, cosine in index.search(vectors[row], NEAREST)
+            if cosine >= alike[row]
+        }
         for memory in wanted
     }
 
     def write(connection: apsw.Connection) -> None:
-        similar = [link for memory in wanted for link in _nearest(connection, memory, near[memory], alike)]
+        similar = [link for memory in wanted for link in _nearest(connection, memory, near[memory])]
         memory_links.replace(connection, wanted, "vectors", similar, now)
         background_tasks.done(connection, "links", wanted)
 
@@ -150,11 +159,19 @@ def link_similar(persona: Persona, indexes: IndexCache, least: float | None, now
     return True
 
 
-def _nearest(connection: apsw.Connection, memory: int, cosines: dict[int, float], least: float) -> Iterable[Link]:
+def _least(embedder: Embedder, index: VectorIndex, vectors: Matrix) -> Matrix:
+    """The least cosine of each vector with one that is alike, of shape (vectors,)."""
+    centers, alike = embedder.centers, scale_of(embedder.centers).alike
+    if centers is None:
+        return np.full(len(vectors), alike, np.float32)
+    return cosines_apart(alike, vectors, index.means_near(centers.statements), centers.known)
+
+
+def _nearest(connection: apsw.Connection, memory: int, cosines: dict[int, float]) -> Iterable[Link]:
     owners = chunks.owners(connection, list(cosines))
     best: dict[int, float] = {}
     for piece, owner in owners.items():
-        if owner != memory and cosines[piece] >= least:
+        if owner != memory:
             best[owner] = max(best.get(owner, 0.0), cosines[piece])
     by_id = memories.by_ids(connection, best)
     nearest = sorted((other for other in best if by_id[other].kind != "summary"), key=lambda other: (-best[other], other))[:LINKS_EACH]

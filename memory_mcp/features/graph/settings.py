@@ -30,7 +30,7 @@ class Graph(Group):
         None,
         ge=0,
         le=1,
-        description="The least cosine similarity of two linked memories. `null`: what suits the model, 0.93 for e5 and 0.86 for others.",
+        description="The least cosine similarity of two linked memories. `null`: what suits the model, measured when it is loaded.",
     )
 
 

@@ -136,7 +136,7 @@ def _tidied(call: Call, arguments: Tidying) -> Json:
 
 def _listed(call: Call, limit: int) -> Json:
     with call.reading() as persona:
-        proposed = proposals(persona, call.settings, call.now, limit)
+        proposed = proposals(persona, call.models, call.settings, call.now, limit)
         with persona.database.read() as connection:
             recent = memory_merges.latest(connection, MERGE, UNDO, limit)
             graph, graph_counts = _of_graph(connection, call, limit)

@@ -11,15 +11,14 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from memory_mcp.store.vectors.nearness import means_near, normalised
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
 
 # Besides its components, each vector costs an id in three tables: two of FAISS, one of ours.
 OVERHEAD_BYTES = 150
-# How many vectors a given point counts as compared with those near it, how many of those are looked at, and by which share the index may
-# grow until they are looked at again.
-POINT_WEIGHT, SAMPLE, SAME_GROWTH = 100, 2_000, 0.05
+# How many vectors are looked at for what they share, and by which share the index may grow until they are looked at again.
+SAMPLE, SAME_GROWTH = 2_000, 0.05
 IO_BYTES = 1 << 20
 
 
@@ -60,23 +59,14 @@ class VectorIndex:
         return self._faiss_index.d if self._faiss_index is not None else 0
 
     def means_near(self, points: Matrix) -> Matrix:
-        """For each of these points the mean of the vectors nearest to it, of shape (points, dimension), to which the point adds
-        `POINT_WEIGHT` of its own.
-
-        It is computed from a sample, and kept while the index hardly grows.
-        """
+        """`nearness.means_near` of a sample of the vectors, kept while the index hardly grows."""
         if self._means and self._means[1] is points and abs(self.count - self._means[0]) <= SAME_GROWTH * self._means[0]:
             return self._means[2]
-        if not self.count:
-            return points
         step = max(1, self.count // SAMPLE)
         with self._lock.reading():
             sampled = list(itertools.islice(self._ids, 0, None, step))
         _, vectors = self.reconstruct(sampled)
-        nearest = nearest_rows(vectors, points)
-        sums = np.stack([vectors[nearest == row].sum(axis=0) for row in range(len(points))]) * step
-        counts = np.bincount(nearest, minlength=len(points)) * step
-        means: Matrix = ((sums + POINT_WEIGHT * points) / (counts + POINT_WEIGHT)[:, None]).astype(np.float32)
+        means = means_near(vectors, points, step) if sampled else points
         self._means = self.count, points, means
         return means
 
@@ -186,19 +176,6 @@ class VectorIndex:
         index._faiss_index = stored if index._ids else None
         index.saved_revision = index.revision
         return index
-
-
-def normalised(vectors: Matrix) -> Matrix:
-    """The rows scaled to length 1, as contiguous float32, as FAISS requires."""
-    rows = np.ascontiguousarray(vectors, np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True).astype(np.float32)
-    return np.divide(rows, np.where(lengths > 0, lengths, 1), dtype=np.float32)
-
-
-def nearest_rows(vectors: Matrix, points: Matrix) -> npt.NDArray[np.int64]:
-    """For each vector the row of the nearest point."""
-    rows: npt.NDArray[np.int64] = np.argmax(vectors @ points.T - np.square(points).sum(axis=1) / 2, axis=1)
-    return rows
 
 
 class _ReadWriteLock:

@@ -23,7 +23,8 @@ from memory_mcp.store.files.durable_files import PRIVATE_DIRECTORY, sync_directo
 from memory_mcp.store.files.sealed import SealedReader, SealedWriter
 from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.store.vectors.faiss_index import VectorIndex, normalised
+from memory_mcp.store.vectors.faiss_index import VectorIndex
+from memory_mcp.store.vectors.nearness import normalised
 from memory_mcp.store.vectors.stored_vectors import Ids
 
 DIRECTORY_NAME = "vector_store"

@@ -1,5 +1,7 @@
 """How like a task an experience is by vectors: equal for models of every scale, less sure among many, and never surer for being near to everything."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fakes import HashingEmbedder
@@ -27,13 +29,15 @@ def _asked(embedder: HashingEmbedder, text: str, experiences: int = len(STORED))
 @pytest.mark.parametrize("model", [HashingEmbedder, _NearEverything])
 @pytest.mark.parametrize(("text", "number"), [("passport town hall", 0), ("kitchen knives", 1)])
 def test_the_same_task_is_sure_and_others_are_not_whatever_all_vectors_share(model, text, number):
-    found = {key: likeness(each) for key, each in _asked(model(256, model.__name__), text).items()}
-    assert [key for key, chance in found.items() if chance >= SURE] == [number]
+    embedder = model(256, model.__name__)
+    known = ordinary(embedder)
+    assert [key for key, each in _asked(embedder, text).items() if known.chance(each) >= SURE] == [number]
 
 
 @pytest.mark.parametrize("model", [HashingEmbedder, _NearEverything])
 def test_a_task_that_no_experience_is_about_is_unknown(model):
-    assert max(map(likeness, _asked(model(256, model.__name__), "Tune piano strings").values())) < SURE
+    embedder = model(256, model.__name__)
+    assert max(map(ordinary(embedder).chance, _asked(embedder, "Tune piano strings").values())) < SURE
 
 
 def test_among_many_experiences_a_near_one_says_less():
@@ -46,16 +50,25 @@ def test_a_task_that_is_as_near_to_another_is_less_sure():
     assert likeness(Evidence(task=3.0, content=1.0, ahead=0.0, experiences=0.0)) < likeness(near)
 
 
-def test_ordinary_tasks_are_embedded_once_for_a_model_and_only_in_its_languages():
+def test_ordinary_tasks_are_embedded_once_for_a_model_and_compared_only_in_its_languages():
     embedder = HashingEmbedder(64, "of English", languages=("en",))
     assert len(ordinary(embedder).tasks) == len(LANGUAGES[1])
     counted = embedder.documents_asked
     assert ordinary(embedder) is ordinary(embedder)
-    assert embedder.documents_asked == counted == len(LANGUAGES[1])
+    assert embedder.documents_asked == counted == sum(map(len, LANGUAGES))
 
 
-def test_by_a_model_that_the_weights_were_not_measured_with_nothing_is_sure_but_what_is_as_near_as_the_same_task():
+def test_what_is_in_a_language_that_the_model_does_not_know_is_like_nothing():
+    embedder = HashingEmbedder(256, "of English, too", languages=("en",))
+    known = ordinary(embedder)
+    japanese, english = known.apart(embedder.embed_documents(["会議室を予約する", "Book a meeting room"]))
+    assert not japanese.any()
+    assert english.any()
+
+
+def test_log_odds_are_in_units_of_how_like_each_other_the_shipped_tasks_are():
     known = ordinary(HashingEmbedder(256))
-    near, same = (Evidence(cosine / known.unit, cosine / known.unit, cosine / known.unit, 0.0) for cosine in (0.6, 0.9))
-    assert min(likeness(near), likeness(same)) > 0.9
-    assert known.chance(near) < SURE < known.chance(same)
+    alike, twice_as_far = replace(known, mean=-2.0, spread=1.0), replace(known, mean=-1.0, spread=2.0)
+    near, nearer = Evidence(2.0, 2.0, 1.0, 0.0), Evidence(4.0, 4.0, 2.0, 0.0)
+    assert alike.chance(near) < alike.chance(nearer)
+    assert twice_as_far.chance(nearer) < alike.chance(nearer)

@@ -6,6 +6,7 @@ import pytest
 from fakes import HashingEmbedder
 
 from memory_mcp.config.settings import Privacy
+from memory_mcp.encoders.models import OFF, Models
 from memory_mcp.features.graph.background import LINKS_EACH, link_similar
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.index import sync
@@ -25,6 +26,7 @@ class Background:
     def __init__(self, persona, zone, now):
         self.persona, self.zone, self.now = persona, zone, now
         self.indexes, self.embedder = IndexCache(), HashingEmbedder(64)
+        self.models = Models(self.embedder, None, OFF, OFF)
 
     def weave(self):
         while update_graph(self.persona, self.now):
@@ -36,7 +38,7 @@ class Background:
 
     def link(self, least=0.6):
         steps = 0
-        while link_similar(self.persona, self.indexes, least, self.now):
+        while link_similar(self.persona, self.models, self.indexes, least, self.now):
             steps += 1
             assert steps < 100
         return steps

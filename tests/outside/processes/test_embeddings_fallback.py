@@ -97,7 +97,7 @@ def test_meaning_is_there_from_the_first_minute_and_every_answer_says_by_which_m
 
 def test_the_vectors_of_the_configured_model_wait_for_it_and_nothing_is_embedded_twice(tmp_path, eventually):
     with model_server("tei", "cl-nagoya/ruri-v3-30m") as service:
-        config = {**WITH_FALLBACK, "embeddings_url": service.url}
+        config = {**WITH_FALLBACK, "embeddings_url": service.url, "embeddings_languages": ["ja"]}
         with called(tmp_path, config) as nilou:
             nilou.told()
             eventually(lambda: nilou.get("/ready")["index_lag"] == 0 and nilou.recall()["degraded"] == [])

@@ -47,6 +47,7 @@ def settings(embedder: Path, reranker: Path | None, device: str, backend: str = 
             "embeddings_device": device,
             "rerank_deadline_ms": 0,
             "inference_backend": backend,
+            "embeddings_languages": ["ja", "en"],
         }
     )
 

@@ -19,7 +19,8 @@ def http():
 def test_recall_uses_models_on_another_server_and_says_so_when_they_fail(tmp_path, http, eventually):
     with model_server("tei", "cl-nagoya/ruri-v3-30m") as embedder, model_server("vllm", "judge") as reranker:
         embedder.key = "sk-hush"
-        config = {"embeddings_url": embedder.url, "reranker_url": reranker.url, "reranker_model": "judge", "rerank_deadline_ms": 0}
+        urls = {"embeddings_url": embedder.url, "reranker_url": reranker.url}
+        config = {**urls, "reranker_model": "judge", "rerank_deadline_ms": 0, "embeddings_languages": ["ja"]}
         with serving(tmp_path, json.dumps(config), environment={"MEMORY_MCP_EMBEDDINGS_KEY": "sk-hush"}) as server:
 
             def ready():

@@ -41,7 +41,7 @@ ODD = [
 ]
 HASHING = (
     '{"embeddings_model": "hashing", "embeddings_class": "hashing_embeddings:HashingEmbeddings", "embeddings_arguments": %s, '
-    '"reranker_model": null, "retention": {"trash_days": null}, "summaries": {"enabled": false}}'
+    '"embeddings_languages": ["ja", "en"], "reranker_model": null, "retention": {"trash_days": null}, "summaries": {"enabled": false}}'
 )
 
 

@@ -24,6 +24,7 @@ def settings(embedder: Path | None, reranker: Path | None = None) -> str:
             "reranker_model": str(reranker) if reranker else None,
             "rerank_deadline_ms": 0,
             "inference_backend": "torch",
+            "embeddings_languages": ["ja", "en"],
         }
     )
 
