@@ -4,6 +4,7 @@ Both only add a hint: nothing is replaced. A link says which of them made it, an
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -46,16 +47,22 @@ PROMPT = {
 
 def link_by_rules(connection: apsw.Connection, counts: TokenCounts, memory_ids: Sequence[int], now: datetime) -> None:
     """Links these memories to those that no longer hold because of them, and those that are newer to them. `counts` caches how frequent a word is."""
-    for memory in sorted(memories.by_ids(connection, memory_ids).values(), key=_told):
-        if not _may_be_linked(memory):
-            continue
-        newer, _ = memory_links.newer_and_earlier(connection, memory.id)
-        near = sorted(_near(connection, counts, memory, newer), key=_told)
-        earlier = [(other, sign) for other in near if (sign := _sign(memory, other))]
-        _replace(connection, memory, "rule", _that_hold(connection, memory, earlier), CONFIDENCE, now)
-        for other in near:
-            if sign := _sign(other, memory):
-                memory_links.add(connection, _links(other, _that_hold(connection, other, [(memory, sign)]), "rule", CONFIDENCE), now)
+    near: dict[int, list[Memory]] = {}
+    found_by: defaultdict[int, set[int]] = defaultdict(set)
+    for memory in memories.by_ids(connection, memory_ids).values():
+        if not (memory.deleted_at or memory.superseded_by):
+            near[memory.id] = _near(connection, counts, memory) if _may_be_linked(memory) else []
+            newer, _ = memory_links.newer_and_earlier(connection, memory.id)
+            for other_id in newer.union(other.id for other in near[memory.id] if _sign(other, memory)):
+                found_by[other_id].add(memory.id)
+    # A link may be found from either end. It is always made for the newer one, by all that this may be news of.
+    for memory in sorted(memories.by_ids(connection, {*near, *found_by}).values(), key=_told):
+        if _may_be_linked(memory):
+            _, linked = memory_links.newer_and_earlier(connection, memory.id)
+            by_words = {other.id for other in near.get(memory.id) or _near(connection, counts, memory)}
+            others = _comparable(connection, memory, by_words | linked | found_by[memory.id])
+            earlier = [(other, sign) for other in others if (sign := _sign(memory, other))]
+            _replace(connection, memory, "rule", _that_hold(connection, memory, earlier), CONFIDENCE, now)
 
 
 def step(persona: Persona, now: datetime, settings: Settings, chat: ChatModel) -> bool:
@@ -69,7 +76,7 @@ def step(persona: Persona, now: datetime, settings: Settings, chat: ChatModel) -
     with persona.database.read() as connection:
         wanted = background_tasks.first(connection, "newer", 1)
         memory = memories.by_ids(connection, wanted).get(wanted[0]) if wanted else None
-        near = _near(connection, persona.words, memory, ()) if memory and _may_be_sent(memory) else []
+        near = _near(connection, persona.words, memory) if memory and _may_be_sent(memory) else []
     if not wanted:
         return False
     earlier = [other for other in near if memory and _may_be_sent(other) and _told(other) < _told(memory)][:SHOWN_TO_MODEL]
@@ -113,15 +120,20 @@ def undo(persona: Persona, newer: str, earlier: str, now: datetime) -> str:
     return made_by
 
 
-def _near(connection: apsw.Connection, counts: TokenCounts, memory: Memory, also: Iterable[int]) -> list[Memory]:
+def _near(connection: apsw.Connection, counts: TokenCounts, memory: Memory) -> list[Memory]:
     """Current memories that may say what this one changes: those that name it, or have its rarest words; the best matches first."""
     text = analysis(memory.content)
     named = [noun for told in news(text) for noun in told.nouns]
     sought = analysis(" ".join(named)) if named else text
     words = bm25_index.rarest(connection, sought.query_tokens, WORDS_COMPARED, counts)
     found = bm25_index.search(connection, bm25_index.Terms(words), Filters(), NAMING if named else ALIKE, (), counts)
-    by_id = memories.by_ids(connection, dict.fromkeys([*(other for other, _ in found), *also]))
-    return [other for other in by_id.values() if other.id != memory.id and _may_be_linked(other) and _is_of_one(other, memory)]
+    return _comparable(connection, memory, [other for other, _ in found])
+
+
+def _comparable(connection: apsw.Connection, memory: Memory, ids: Iterable[int]) -> list[Memory]:
+    """Those of these memories that this one may be compared with, in the same order."""
+    others = memories.by_ids(connection, ids).values()
+    return [other for other in others if other.id != memory.id and _may_be_linked(other) and _is_of_one(other, memory)]
 
 
 def _may_be_linked(memory: Memory) -> bool:
@@ -161,12 +173,9 @@ def _that_hold(connection: apsw.Connection, newer: Memory, earlier: Sequence[tup
     return [memory for memory, sign in earlier if sign == "fact"] + (plans if len(plans) == 1 else [])
 
 
-def _links(newer: Memory, earlier: Iterable[Memory], method: str, confidence: float) -> list[Link]:
-    return [Link(newer.id, memory.id, "newer", 1.0, confidence, method) for memory in earlier]
-
-
 def _replace(connection: apsw.Connection, newer: Memory, method: str, earlier: Iterable[Memory], confidence: float, now: datetime) -> None:
-    memory_links.replace_newer(connection, newer.id, method, _links(newer, earlier, method, confidence), now)
+    links = [Link(newer.id, memory.id, "newer", 1.0, confidence, method) for memory in earlier]
+    memory_links.replace_newer(connection, newer.id, method, links, now)
 
 
 def _asked(chat: ChatModel, memory: Memory, earlier: Sequence[Memory], settings: Settings, now: datetime) -> list[Memory]:

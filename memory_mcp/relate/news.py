@@ -33,7 +33,8 @@ _PHRASE = bounded(
 
 
 class News(NamedTuple):
-    """What a sentence says has changed: the nouns that name it, the days and hours that it had, and what it has now, if that is said."""
+    """What a sentence says has changed: the nouns that name it, as they are written, the days and hours that it had, and what it has now, if that is
+    said."""
 
     kind: str
     nouns: frozenset[str]
@@ -104,5 +105,6 @@ def _in_english(kind: str, before: str, after: str) -> News:
     named = " ".join((before.rpartition(",")[2].rpartition(" and ")[2], *parts[:2]))
     kind = "swap" if kind == "move" and parts[1] else kind
     days = tuple(each[0] for each in VALUE.finditer(named))
-    words = {token for word in named.split() if not is_function_word(word.strip(",")) for token in tokens(word)}
-    return News(kind, frozenset(words) - {*WORDS["generic"]} - {token for day in days for token in tokens(day)}, days, parts[2])
+    left_out = {*WORDS["generic"], *(token for day in days for token in tokens(day))}
+    words = (word for word in named.split() if not is_function_word(word.strip(",")))
+    return News(kind, frozenset(word for word in words if not left_out.issuperset(tokens(word))), days, parts[2])

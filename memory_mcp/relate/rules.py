@@ -40,7 +40,7 @@ def _is_of_another(plain: str, before: str) -> bool:
 
 def _concerns(told: News, sentence: str) -> bool:
     """True if a sentence of an earlier text that has the nouns says what has changed."""
-    is_other = "?" in sentence or _is_over(sentence) or not any(noun in " ".join([sentence, *tokens(sentence)]) for noun in told.nouns)
+    is_other = "?" in sentence or _is_over(sentence) or not any(_has(sentence, noun) for noun in told.nouns)
     ended = {each.lastgroup for each in EVENT.finditer(sentence)} & (ENDS if told.value else ENDS | {told.kind})
     if is_other or ended or not all(day in sentence for day in told.old):
         return False
@@ -57,10 +57,17 @@ def _concerns(told: News, sentence: str) -> bool:
 
 def _names(nouns: frozenset[str], before: Sequence[str]) -> bool:
     """True if some sentences have all these nouns, none only as the owner of something else: 遠足の買い物."""
-    words = {word for sentence in before for word in tokens(sentence.partition(" for ")[0])}
+    subjects = " ".join(sentence.partition(" for ")[0] for sentence in before)
     joined, told = (chain for sentence in before for chain in chains(f"{sentence}。")), {*nouns, *WORDS["generic"]}
     forms = [[form for noun in chain.nouns for form in (noun, noun.lstrip("毎朝晩夜日週月"))] for chain in joined]
-    return all((noun.isascii() and noun in words) or any(noun in chain and told & {*chain[-2:]} for chain in forms) for noun in nouns)
+    return all(
+        (not is_japanese(noun) and _has(subjects, noun)) or any(noun in chain and told & {*chain[-2:]} for chain in forms) for noun in nouns
+    )
+
+
+def _has(text: str, noun: str) -> bool:
+    """True if a text has a noun, in any of its forms if it is not Japanese."""
+    return noun in text if is_japanese(noun) else set(tokens(text)).issuperset(tokens(noun))
 
 
 def _is_over(sentence: str) -> bool:

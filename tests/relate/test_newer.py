@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from unloaded_models import unloaded_models
@@ -11,14 +12,14 @@ from memory_mcp.domain import Feedback
 from memory_mcp.errors import ChatFailed, MemoryNotFound
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import NO_KEYS
-from memory_mcp.relate.links import step, undo
+from memory_mcp.relate.links import NAMING, step, undo
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember
 from memory_mcp.remember.revise import Revision, revise
 from memory_mcp.remember.validation import draft
 from memory_mcp.search.context import context
 from memory_mcp.store import feedback, memories
-from memory_mcp.store.graph import memory_links
+from memory_mcp.store.graph import memory_links, relation_queue
 from memory_mcp.store.vectors.index_cache import IndexCache
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 from memory_mcp.upkeep import purge
@@ -108,6 +109,26 @@ def test_a_hit_brings_along_what_says_that_it_no_longer_holds(say, weave, ask, n
     assert first.score >= second.score
 
 
+@pytest.mark.parametrize(
+    "noun", ["coffee", "cheese", "the course", "the committee", "my degree", "my horse", "the lease", "toffee", "Jenkins", "“Café”"]
+)
+def test_a_noun_is_found_whatever_its_stem_is(say, weave, links, now, noun):
+    before, after = f"I talk about {noun} every day", f"I've given up {noun}"
+    say(before)
+    for number in range(30):
+        say(f"Room {number} lost its key")
+    say(after, at=now + timedelta(days=1))
+    weave()
+    assert links() == [(after, before, "rule")]
+
+
+def test_a_japanese_text_names_a_latin_word_of_an_english_one(say, weave, links, now):
+    say("I use Jenkins every day")
+    say("Jenkinsを解約した", at=now + timedelta(days=1))
+    weave()
+    assert links() == [("Jenkinsを解約した", "I use Jenkins every day", "rule")]
+
+
 def test_the_newest_of_several_changes_comes_along(say, weave, contents, now):
     say("エディタはVimを使っている")
     say("エディタはVimからEmacsに変えた", at=now + timedelta(days=1))
@@ -162,6 +183,40 @@ def test_a_link_follows_the_text_and_the_trash(say, weave, links, contents, nilo
     assert contents("何に乗ってる？") == [DRIVES]
     revise(nilou, new.key, Revision(restore=True), now=now, privacy=Privacy())
     revise(nilou, new.key, Revision(content="ヤリスの色は白"), now=now, privacy=Privacy())
+    weave()
+    assert links() == []
+
+
+def test_a_link_that_only_its_earlier_end_finds_is_kept(say, weave, links, nilou, now):
+    earlier, later = "I drink coffee at Riverside every single morning, with toast, jam and the paper", "I've given up coffee at Riverside"
+    for number in range(NAMING + 10):
+        say(f"Coffee {number} was cold")
+    say(earlier)
+    say(later, at=now + timedelta(days=1))
+    weave()
+    assert links() == [(later, earlier, "rule")]
+    for waiting in ([NAMING + 12], [NAMING + 11], [NAMING + 11, NAMING + 12]):
+        nilou.database.write(partial(relation_queue.enqueue, memory_ids=waiting))
+        weave()
+        assert links() == [(later, earlier, "rule")]
+
+
+def test_a_link_is_gone_once_the_earlier_one_says_something_else(say, weave, links, nilou, now):
+    old = say(DRIVES)
+    say(SOLD, at=now + timedelta(days=1))
+    weave()
+    revise(nilou, old.key, Revision(content="朝はパンを食べる"), now=now, privacy=Privacy())
+    weave()
+    assert links() == []
+
+
+def test_a_plan_that_is_read_again_is_still_one_of_two(say, weave, links, nilou, now):
+    plan = say("土曜に美容院")
+    say("日曜に美容院")
+    say("美容院は月曜に変更", at=now + timedelta(hours=1))
+    weave()
+    assert links() == []
+    revise(nilou, plan.key, Revision(content="土曜に、美容院"), now=now, privacy=Privacy())
     weave()
     assert links() == []
 

@@ -219,6 +219,7 @@ NONE = [
     ("The coffee with Sam is on Friday", "Sam moved to Berlin"),
     ("Vet appointment on November 4", "Last week's vet appointment was cancelled"),
     ("健太は苺が好き。", "美咲は苺が好きになった。"),
+    ("My team is at the office every day", "I quit tea"),
 ]
 
 
