@@ -109,7 +109,7 @@ def proposals(persona: Persona, models: Models, settings: Settings, now: datetim
     """The proposals for a persona. After a write, takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
     with persona.database.read() as connection:
         embedder = models.of_generation(stored_vectors.serving_generation(connection))
-    key = (settings.decay, f"{now:%Y-%m-%d %H}", embedder and embedder.generation)
+    key = (settings.decay, f"{now:%Y-%m-%d %H}", embedder and (embedder.generation, embedder.centers and embedder.centers.known))
     comparison = persona.database.kept("proposals", lambda: _compare(persona, embedder, settings, now), key)
     grouped, flags, faded = comparison.grouped[:limit], comparison.flags[:limit], comparison.faded[:limit]
     with persona.database.read() as connection:
@@ -138,8 +138,8 @@ def _compare(persona: Persona, embedder: Embedder | None, settings: Settings, no
     with persona.database.read() as connection:
         rows = usage_and_forgetting.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
-        generation = stored_vectors.serving_generation(connection)
-        owners, vectors = stored_vectors.single_vectors(connection, generation or "", [row.id for row in rows])
+        # Vectors without their model say nothing: nobody knows from which cosine two texts say the same.
+        owners, vectors = stored_vectors.single_vectors(connection, embedder.generation if embedder else "", [row.id for row in rows])
     # No read transaction stays open during the comparison, because it would block checkpoints of the write-ahead log.
     normal = {row.id: normalise(row.content) for row in rows}
     flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
