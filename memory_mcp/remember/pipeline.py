@@ -112,7 +112,8 @@ def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int, datetime | None]:
     """The key, the operation, the number of relations that were added to a memory stored before, and when the memory expires."""
-    entity_linking.check_relation_types(connection, draft.relations)
+    if draft.relations:
+        entity_linking.check_relation_types(connection, draft.relations)
     settled = settle(connection, draft, now)
     if settled:
         return (settled.key, *_stored_again(connection, settled.key, draft, now.astimezone(zone)))
@@ -170,7 +171,6 @@ def _store_many(
     for (draft, chunks), digest in zip(drafts_with_chunks, digests, strict=True):
         # A draft has no savepoint: whatever raises a MemoryMCPError must do so before its first row is written.
         try:
-            entity_linking.check_relation_types(connection, draft.relations)
             outcome = settle(connection, draft, now, clash) if known.may_hold(draft, digest) else None
             if outcome is None:
                 (memory_id, *others), operation = _insert(connection, names, draft, chunks, now, zone, digest)
