@@ -151,8 +151,7 @@ def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int, datetime | None]:
     """The key, the operation, the number of relations that a stored memory got, and when the memory expires."""
-    if draft.relations:
-        entity_linking.check_relation_types(connection, draft.relations)
+    entity_linking.check_relation_types(connection, draft.relations)
     known = settle(connection, draft, now)
     if known:
         return (known.key, *_stored_again(connection, known.key, draft, now.astimezone(zone)))
@@ -208,6 +207,7 @@ def _store_many(
     known = Known.among(connection, [draft for draft, _ in split_drafts], writes)
     for (draft, chunks), write in zip(split_drafts, writes, strict=True):
         try:
+            entity_linking.check_relation_types(connection, draft.relations)
             outcome = settle(connection, draft, now, clash) if known.may_hold(draft, write) else None
             if outcome is None:
                 (memory_id, *others), operation = _insert(connection, names, draft, chunks, now, zone, write)
