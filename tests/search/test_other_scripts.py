@@ -269,9 +269,11 @@ def test_a_name_in_other_letters_counts_like_a_word(say, ask):
     [
         ("今朝は5 km走った", "何キロ走った？"),
         ("容量は8GBだ", "何ギガ？"),
+        ("Pixel90にした", "Pixel 90は？"),
+        ("Pixel 90にした", "Pixel90は？"),
     ],
 )
-def test_a_unit_is_found_as_others_write_it(found, memory, query):
+def test_a_unit_and_a_number_are_found_as_others_write_them(found, memory, query):
     assert found(memory, query)[0] == [memory]
 
 
@@ -281,15 +283,17 @@ def test_a_part_of_a_katakana_word_is_not_the_word(found):
 
 
 NAMES = [
-    ("Pixel90", "Pixel 90"),
+    ("iPhone14", "iPhone 14"),
     ("Hero12", "Hero 12"),
     ("RTX4090", "RTX 4090"),
     ("PS5", "PS 5"),
     ("wifi6", "Wi-Fi 6"),
     ("iOS18.1", "iOS 18.1"),
     ("ver2.5", "ver 2.5"),
+    ("Python3.11", "Python 3.11"),
     ("iPhone15Pro", "iPhone 15 Pro"),
     ("R2", "R 2"),
+    ("F1", "F 1"),
     ("5G", "5 G"),
     ("3DS", "3 DS"),
     ("wifi", "Wi Fi"),
