@@ -184,7 +184,9 @@ def _store_many(
                 operations.record(connection, *created)
                 done += created
                 created.clear()
-                done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now.astimezone(zone), privacy)[1]
+                done += revise_stored(
+                    connection, names, outcome.key, _as_revision(draft, stored, has_labels=clash == "revise"), now.astimezone(zone), privacy
+                )[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
@@ -194,13 +196,14 @@ def _store_many(
     return outcomes, [*done, *created]
 
 
-def _as_revision(draft: Draft, stored: Memory) -> Revision:
-    """The changes of an edited copy. It may raise the privacy level but never lowers it: a copy without a level has the default one."""
+def _as_revision(draft: Draft, stored: Memory, *, has_labels: bool) -> Revision:
+    """The changes of an edited copy, which has tags and an importance of its own only if it `has_labels`. It may raise the privacy level but never lowers it: a
+    copy without a level has the default one."""
     closes = is_stricter(draft.privacy_level, stored.privacy_level)
     return Revision(
         content=draft.content,
-        tags=draft.tags,
-        importance=draft.importance,
+        tags=draft.tags if has_labels else None,
+        importance=draft.importance if has_labels else None,
         privacy_level=draft.privacy_level if closes else None,
         reason=EDITED,
     )

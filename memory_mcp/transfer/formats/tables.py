@@ -49,7 +49,7 @@ _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.s
 _READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
 # The first column of the answers of a form, whose others are its questions.
-_OF_FORM = frozenset({"timestamp", "タイムスタンプ"})
+_OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
@@ -133,7 +133,7 @@ def _cell(value: object) -> str:
 def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
-    at = next((number for is_header in (_has_texts, _has_titles) for number, row in enumerate(head) if is_header(row)), None)
+    at = next((number for is_header in (_has_texts, _is_of_form, _has_titles) for number, row in enumerate(head) if is_header(row)), None)
     if at is None:
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
@@ -152,7 +152,11 @@ def _fields(header: list[str]) -> list[str]:
 
 
 def _has_texts(row: list[str]) -> bool:
-    return "content" in _fields(row) or (len(row) > 1 and _normal(row[0]) in _OF_FORM)
+    return "content" in _fields(row)
+
+
+def _is_of_form(row: list[str]) -> bool:
+    return len(row) > 1 and row[0].strip() in _OF_FORM
 
 
 def _has_titles(row: list[str]) -> bool:
@@ -165,15 +169,16 @@ def _cells(header: list[str], fields: list[str], row: list[str], year_first: Map
     cells = _Cells({}, {}, {}, {}, {})
     for column, field, cell in zip(header, fields, row, strict=False):
         text = cell.strip()
+        if text and field and (formerly := normalise(column).strip()) in _FIELD_OF and formerly not in _READ_LATER:
+            cells.formerly[field] = text  # the last of several counted
         if text and field and field not in cells.values:
             cells.values[field], cells.columns[field] = text, column
-            cells.formerly.update({} if _normal(column) in _READ_LATER else {field: text})
         elif text and column:
             cells.further[column] = cell
     first = _normal(header[0])
     if "content" not in cells.values and first in _TITLES and header[0] in cells.further:
         cells.values["content"] = cells.further.pop(header[0])
-    elif "content" not in cells.values and first in _OF_FORM:
+    elif "content" not in cells.values and header[0].strip() in _OF_FORM:
         is_only = fields.count("") == 1
         cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in cells.further.items())
         cells.further.clear()
