@@ -1,5 +1,7 @@
 """The room of the persona itself: its figures, its backups, an export, another name, a copy, a merge, and erasing it."""
 
+from contextlib import suppress
+
 from starlette.responses import Response
 
 from memory_mcp.errors import PersonaUnknown
@@ -12,11 +14,20 @@ FORMATS = ("jsonl", "markdown", *GRAPH_FORMATS)
 EXPORTED = ("include_deleted", "include_secret", "include_versions", "include_context", "include_conversations")
 FIGURES = ("memories", "superseded", "in_trash", "versions", "operations", "vectors", "erased")
 BYTES = ("database_bytes", "index_bytes")
+# The end of the address → what the page says was done, the operation, and its argument.
+CHANGES = {
+    "rename": ("renamed", personas.rename, "to"),
+    "copy": ("copied", personas.copy, "to"),
+    "merge": ("taken", personas.merge_into, "into"),
+}
 
 
 def overview(visit: Visit) -> Response:
     """Show what the persona has, and what the visitor may do with it."""
-    figures = _figures(visit) if visit.may("admin") else None
+    figures: Json | None = None
+    if visit.may("admin"):
+        with suppress(PersonaUnknown):  # one without memories, into which something can be imported
+            figures = visit.perform(personas.persona_figures)
     return visit.page(
         "persona.html",
         figures=figures,
@@ -24,25 +35,17 @@ def overview(visit: Visit) -> Response:
         counted=FIGURES,
         measured=BYTES,
         exported=EXPORTED,
+        left_out=transfer.left_out_unless_asked(visit.call) if visit.may("export") else {},
         formats=[name for name in FORMATS if name not in GRAPH_FORMATS or visit.offers("export_graph")],
     )
-
-
-def _figures(visit: Visit) -> Json | None:
-    """The figures of the persona; None for one without memories, into which something can be imported."""
-    try:
-        return visit.perform(personas.persona_figures)
-    except PersonaUnknown:
-        return None
 
 
 def export(visit: Visit) -> Response:
     """Send all memories, or the graph, as a file."""
     if graph_format := GRAPH_FORMATS.get(visit.field("format")):
-        secret = {"include_secret": "true"} if visit.field("include_secret") else {}
-        return visit.stream("export_graph", format=graph_format, **secret)
-    options = {name: "true" for name in EXPORTED if visit.field(name)}
-    return visit.stream(transfer.export_memories, format=visit.field("format") or "jsonl", **options)
+        return visit.stream("export_graph", format=graph_format, include_secret=visit.field("include_secret"))
+    chosen = {name: visit.field(name) for name in EXPORTED}
+    return visit.stream(transfer.export_memories, format=visit.field("format") or "jsonl", **chosen)
 
 
 def back_up(visit: Visit) -> Response:
@@ -51,19 +54,10 @@ def back_up(visit: Visit) -> Response:
     return visit.redirect("/house")
 
 
-def rename(visit: Visit) -> Response:
-    """Give the persona another name."""
-    return visit.page("persona_done.html", what="renamed", answer=visit.perform(personas.rename, to=visit.field("to")))
-
-
-def copy(visit: Visit) -> Response:
-    """Copy the persona with everything that it has."""
-    return visit.page("persona_done.html", what="copied", answer=visit.perform(personas.copy, to=visit.field("to")))
-
-
-def merge(visit: Visit) -> Response:
-    """Copy the persona's memories into another one."""
-    return visit.page("persona_done.html", what="taken", answer=visit.perform(personas.merge_into, into=visit.field("into")))
+def change(visit: Visit) -> Response:
+    """Give the persona another name, copy it with everything that it has, or copy its memories into another one."""
+    what, operation, argument = CHANGES[visit.request.url.path.rpartition("/")[2]]
+    return visit.page("persona_done.html", what=what, answer=visit.perform(operation, **{argument: visit.field(argument)}))
 
 
 def erasing(visit: Visit) -> Response:

@@ -186,6 +186,12 @@ def counted(result: ImportResult) -> dict[str, Any]:
     return {name: count for name, count in counts.items() if count or name in ALWAYS_COUNTED}
 
 
+def left_out_unless_asked(call: Call) -> dict[str, int]:
+    """How many memories an export has only if its caller asks: argument → memories in the trash, and secret ones outside of it."""
+    with call.reading() as persona, persona.database.read() as connection:
+        return {"include_deleted": memories.counts(connection)["in_trash"], "include_secret": memories.secret_count(connection, False)}
+
+
 def _left_out(call: Call, options: ExportOptions, as_notes: bool) -> tuple[int, int]:
     """How many secret memories, and how many lines of the graph, the export leaves out."""
     with call.reading() as persona:

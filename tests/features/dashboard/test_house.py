@@ -114,7 +114,7 @@ def test_a_token_of_one_persona_is_offered_and_gets_no_more_than_it_has(own_serv
     page = visitor.show("house/tokens")[1]
     assert foreign.split("_")[1] not in page
     assert "all personas" not in page
-    assert "delete: put into the trash" not in page
+    assert "delete: move to the trash" not in page
     for sent in (ALL, {"personas": "alice", "scopes": ["read"]}, {"personas": "nilou", "scopes": ["delete"]}):
         assert visitor.submit("house/tokens", **sent, own_token=own)[0] == 403
     assert len(read_tokens(own_server.data)) == 2

@@ -114,7 +114,7 @@ def test_today_shows_what_was_learned_and_what_is_to_come(send, show):
     upcoming, latest = show("today").split("Learned lately")
     assert "Nov 2 Sun 11月2日に歯医者へ行く。 in 3 days 健太 told today" in upcoming
     assert "苺を買った" in latest
-    assert "off in config.json" in latest
+    assert "Search by meaning: turned off in the settings" in latest
 
 
 def test_today_shows_the_plans_of_the_next_days_and_not_only_as_many_as_a_model_is_told(send, show):
@@ -180,27 +180,28 @@ def test_an_earlier_revision_comes_back(send, submit):
     send({"key": "a", "content": "苺"})
     submit("memory/edit", key="a", revision="1", content="桃", tags="", importance="0.5", privacy_level="internal")
     _, page = submit("memory/version", key="a", revision="1")
-    assert "Restored. The memory now reads as follows. Undo: back to revision 2" in page
+    assert "Restored. The memory now reads as follows. Undo" in page
     assert "Revision 2 → 3" in page
+    assert "Restore revision 2" not in page  # which is what Undo does
 
 
 def test_memories_are_forgotten_and_restored_and_the_page_says_what_became_of_them(send, submit, show):
     send({"key": "a", "content": "苺"}, {"key": "b", "content": "桃"})
     _, page = submit("memories/forget", key=["a", "b", "nobody"])
-    assert "Put into the trash: 2" in page
+    assert "Moved 2 to the trash" in page
     assert "This memory is in the trash" in show("memory?key=a")
     _, page = submit("memories/restore", key=["a", "b"])
-    assert "Restored: 2" in page
-    assert "Current again: searches find it." in page
-    assert "Put into the trash again" in page
-    assert "Put into the trash: 0" in show("memories/done?what=forgotten&key=a&key=b")
+    assert "Restored 2 from the trash" in page
+    assert "Searches find it as before." in page
+    assert "Move to trash again" in page
+    assert "Moved 0 to the trash" in show("memories/done?what=forgotten&key=a&key=b")
 
 
 def test_what_replaces_a_memory_is_shown_beside_it_and_undone_so_that_the_earlier_one_holds_again(send, submit, show, http, name):
     send({"key": "a", "content": "車はプリウス。"})
     _, page = submit("memories/new", content="車はヤリス。", supersedes="a", privacy_level="internal")
-    assert "What held before 車はプリウス。 What holds now 車はヤリス。" in page
-    assert "Undo: what held before holds again" in page
+    assert "Until now 車はプリウス。 True now 車はヤリス。" in page
+    assert "Back to the memories Undo" in page
     [new] = http.get("/api/memories", headers={"X-Persona": name}).json()["memories"]
     submit("memories/forget", key=new["key"])
     assert "Current memories 1 Replaced 0" in show("house")
@@ -221,13 +222,14 @@ def test_the_room_of_the_persona_shows_its_figures_and_makes_backups(send, show,
     send({"key": "a", "content": "苺"}, {"key": "b", "content": "桃", "supersedes": "a"})
     page = show("house")
     assert "Current memories 1 Replaced 1 In the trash 0" in page
-    assert "None yet." in page
+    assert "No backup yet" in page
     _, page = submit("house/backup")
     assert "memory-mcp restore" in page
 
 
-def test_an_export_is_the_file_that_the_route_sends(send, http, name):
+def test_an_export_is_the_file_that_the_route_sends(send, show, http, name):
     send({"key": "a", "content": "苺"}, {"key": "s", "content": "内緒", "privacy_level": "secret"})
+    assert "the trash: 0 secret memories: 1" in show("house")
     page = http.get(f"/p/{name}/ui/house/export?format=jsonl&include_secret=true")
     assert page.headers["content-disposition"].startswith("attachment")
     assert page.content == http.get("/api/export?include_secret=true", headers={"X-Persona": name}).content
@@ -420,13 +422,13 @@ def test_a_memory_that_is_linked_twice_to_another_shows_the_link_that_can_be_tak
 def test_a_memory_is_replaced_by_one_that_is_stored_already_and_gets_its_place_back(send, submit, show):
     send({"key": "a", "content": "車はプリウス。"}, {"key": "b", "content": "車はヤリス。"}, {"key": "c", "content": "犬を飼っている。"})
     page = show("memories/new?supersedes=a")
-    assert "車はヤリス。" in page.partition("Is what holds now stored already?")[2]
+    assert "車はヤリス。" in page.partition("Is what is true now stored already?")[2]
     assert "犬" not in page
     _, page = submit("memory/replace", key="b", earlier="a")
     assert "This memory has taken the place of the earlier one." in page
     assert "Current memories 2 Replaced 1" in show("house")
     _, page = submit("memory/replace", key="b", earlier="nothing")
-    assert "Both memories hold again." in page
+    assert "Both memories are current again." in page
     assert "Current memories 3 Replaced 0" in show("house")
     assert [submit("memory/replace", key="b", earlier=earlier)[0] for earlier in ("b", "", "nothing")] == [400] * 3
 
@@ -442,10 +444,10 @@ def test_what_is_linked_as_newer_is_confirmed_or_refused_where_decisions_are_mad
     with server.runtime.personas.writing(name) as opened:
         while update_graph(opened, datetime(2025, 10, 30, 3, tzinfo=UTC)):
             pass
-    assert show("today/decide").count("The later one holds now") == show("today/decide").count("Both hold") == 2
+    assert show("today/decide").count("Only the later one is true now") == show("today/decide").count("Both are true") == 2
     submit("memory/replace", key=pairs[0][1], earlier=pairs[0][0])
     submit("memory/unlink", key=pairs[1][1], newer=pairs[1][1], earlier=pairs[1][0])
-    assert "The later one holds now" not in show("today/decide")
+    assert "Only the later one is true now" not in show("today/decide")
     assert "Replaced 1" in show("house")
 
 
@@ -458,7 +460,7 @@ def test_a_memory_that_replaces_another_is_offered_for_no_second_one(server, per
             pass
     page = show("today/decide")
     assert "プリウスを手放して" in page
-    assert "The later one holds now" not in page
+    assert "Only the later one is true now" not in page
     assert "ヤリス" not in show(f"memories/new?supersedes={prius}")
 
 

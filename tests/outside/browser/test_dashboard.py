@@ -167,9 +167,9 @@ def test_without_scripts_memories_are_searched_filtered_paged_forgotten_and_rest
     assert page.locator("tbody tr").first.locator("td.text a").first.inner_text() == "記憶17"
     follow(page, page.locator("tbody tr a").first)
     follow(page, page.locator("button", has_text="ごみ箱へ"))
-    assert page.locator("h1").inner_text() == "ごみ箱に入れました: 1件"
+    assert page.locator("h1").inner_text() == "1件をごみ箱に移しました"
     follow(page, page.locator("button", has_text="元に戻す"))
-    assert page.locator("h1").inner_text() == "元に戻しました: 1件"
+    assert page.locator("h1").inner_text() == "1件を元に戻しました"
 
 
 def test_a_page_of_memories_is_forgotten_at_once_and_brought_back_by_undo(page, site):
@@ -177,12 +177,12 @@ def test_a_page_of_memories_is_forgotten_at_once_and_brought_back_by_undo(page, 
     page.goto("/p/many/ui/memories")
     page.locator("[data-select-all]").check()
     follow(page, page.locator("#results button"))
-    assert page.locator("h1").inner_text() == "ごみ箱に入れました: 5件"
+    assert page.locator("h1").inner_text() == "5件をごみ箱に移しました"
     page.goto("/p/many/ui/memories")
     assert page.locator("tbody tr").count() == 0
     page.go_back()
     follow(page, page.locator("main button"))
-    assert page.locator("h1").inner_text() == "元に戻しました: 5件"
+    assert page.locator("h1").inner_text() == "5件を元に戻しました"
     page.goto("/p/many/ui/memories")
     assert page.locator("tbody tr").count() == 5
 

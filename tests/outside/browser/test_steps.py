@@ -126,7 +126,7 @@ def test_what_was_forgotten_comes_back(hands, site):
     who.press(MEMORY)
     page.locator("article.text").wait_for()
     who.press("main form[action$='/memories/forget'] button")
-    page.locator("h1", has_text="ごみ箱に入れました").wait_for()
+    page.locator("h1", has_text="ごみ箱に移しました").wait_for()
     who.press("main form[action$='/memories/restore'] button")
     page.locator("h1", has_text="元に戻しました").wait_for()
     assert who.steps <= MOST
@@ -166,14 +166,14 @@ def test_the_list_is_read_selected_forgotten_and_undone_by_single_keys(page, sit
     page.locator("#preview article", has_text="記憶1").wait_for()
     assert violations(page) == []
     page.keyboard.press("#")
-    page.locator(".toast", has_text="ごみ箱に入れました: 1件").wait_for()
+    page.locator(".toast", has_text="1件をごみ箱に移しました").wait_for()
     assert page.locator("tbody tr:visible").count() == 3
     page.keyboard.press("u")
     page.locator(".toast", has_text="元に戻しました").wait_for()
     assert page.locator("tbody tr:visible").count() == 4
     for key in ("x", "j", "x", "#"):
         page.keyboard.press(key)
-    page.locator(".toast", has_text="ごみ箱に入れました: 2件").wait_for()
+    page.locator(".toast", has_text="2件をごみ箱に移しました").wait_for()
     page.locator(".toast button").click()
     page.locator(".toast", has_text="元に戻しました").wait_for()
     for key in ("k", "k", "k", "r"):
