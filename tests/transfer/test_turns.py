@@ -235,6 +235,39 @@ def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_s
     assert (found.left_out, found.refused) == ({"notices": 1}, [])
 
 
+@pytest.mark.parametrize("space", ["\t", "    "])
+def test_a_further_line_with_a_time_and_the_columns_of_a_message_is_told_by_its_clock_and_its_form(tmp_path: Path, space: str) -> None:
+    lines = """2025/11/18(火)
+午前8:02|けん|今日の予定は
+12:30|ランチ
+22:15|夜食|ラーメン
+午前8:05|花子|"はい
+次
+午後9:00|花子|寝る"
+午前8:06|けん|うん
+2025/11/19(水)
+午後9:01|花子|表|a|b
+午前8:30|朝食|パン
+午後10:15|夜食|ラーメン
+午後9:05|けん|はい
+午後9:10|さくらが参加しました。""".replace("|", space)
+    found = read(written(tmp_path, "a.txt", lines))
+    assert texts(found) == [
+        ("けん", f"今日の予定は\n12:30{space}ランチ\n22:15{space}夜食{space}ラーメン"),
+        ("花子", f"はい\n次\n午後9:00{space}花子{space}寝る"),
+        ("けん", "うん"),
+        ("花子", f"表{space}a{space}b\n午前8:30{space}朝食{space}パン\n午後10:15{space}夜食{space}ラーメン"),
+        ("けん", "はい"),
+    ]
+    assert (found.left_out, found.refused) == ({"notices": 1}, [])
+
+
+def test_one_line_with_a_tab_does_not_make_tabs_the_columns_of_a_talk(tmp_path: Path) -> None:
+    lines = ["2025.11.18 火曜日", "21:01 花子 これ", "22:15\t夜食\tラーメン", "21:02 健太 はい", "21:03 花子 うん"]
+    found = read(written(tmp_path, "a.txt", "\n".join(lines)))
+    assert texts(found) == [("花子", "これ\n22:15\t夜食\tラーメン"), ("健太", "はい"), ("花子", "うん")]
+
+
 def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path) -> None:
     said = [(hour, minute, name) for hour in (1, 1, 2) for minute in range(1, 56, 3) for name in ("Bob", "Mei")]
     lines = [f"{hour}:{minute:02} {name} {number} was said" for number, (hour, minute, name) in enumerate(said)]

@@ -7,8 +7,8 @@ computer. Messages of several lines stand in quotation marks. langchain-communit
 import re
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -52,6 +52,14 @@ _TIME = re.compile(
     rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| {{1,60}})(?P<rest>.+)"
 )
 _WIDE_SPACE = re.compile(r" {2,}")
+# What stands between the columns, and the words that a message has there: its speaker and its text, or where nothing tells them apart, those a name may have.
+_WORDS: dict[str, Callable[[str], list[str]]] = {
+    "\t": lambda rest: rest.split("\t", 1),
+    "  ": lambda rest: _WIDE_SPACE.split(rest, maxsplit=1),
+    " ": lambda rest: rest.split(" ", NAME_WORDS),
+}
+# A message whose text begins with a quotation mark.
+_OPENED = re.compile(rf'{_TIME.pattern.partition("(?P<rest>")[0]}[^"]*[\t ](?P<quoted>".*)')
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
     r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?:한 내용)?|채팅)$|"
@@ -151,8 +159,7 @@ def _title(line: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Survey:
     """What the whole file says of each line: what stands between its columns, a tab, or several spaces or one in their place; whether the day comes
-    before the month, where the year comes last; and of an export with single spaces, who speaks, and the numbers of the lines that look like a message and are
-    further lines of one."""
+    before the month, where the year comes last; who speaks; and the numbers of the lines that look like a message and are further lines of one."""
 
     space: str
     is_day_first: bool
@@ -161,33 +168,30 @@ class _Survey:
 
 
 def _survey(source: Source, name: str, title: str) -> _Survey:
-    order, spaces = DayOrder(), Counter[str]()
-    beginnings, forms = Counter[str](), Counter[_Form]()
-    unplanned = {title}
-    weekday = ""
+    order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
+    unplanned, begun, weekday = {title}, 0, ""
     for _, line in text_lines(source, name):
         if day := _DAY_YEAR_LAST.fullmatch(line.strip()):
             weekday, first, second, year = day.groups()
             order.add(int(first), int(second), int(year), weekday.strip(",."))
         elif message := _TIME.fullmatch(line):
-            spaces[message["space"][:2]] += 1
-            forms[_form(message)] += 1
-            words = [] if _is_by_program(message["rest"]) else message["rest"].split(" ", NAME_WORDS)
+            space = message["space"][:2]
+            spaces[space] += 1
+            forms[space, _form(message)] += 1
+            words = [] if _is_by_program(message["rest"]) else _WORDS[space](message["rest"])
             beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
+            begun += len(words) > 1
             if len(words) > 1 and int(message["minute"]) % _PLANNED_MINUTES and len(unplanned) < BEGINNINGS_LIMIT:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
-    space = next((space for space in ("\t", "  ") if spaces[space]), " ")
+    space = max(_WORDS, key=spaces.__getitem__)
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
-    is_day_first = order.is_day_first(in_doubt=not is_american)
-    if space != " ":
-        return _Survey(space, is_day_first)
-    of_one_word = {words: count for words, count in beginnings.items() if " " not in words}
-    names = frozenset({title, *(words for words in unplanned if of_one_word.get(words, 0) >= SAID_OFTEN)})
-    knows_all = sum(of_one_word.get(words, 0) for words in names) >= sum(of_one_word.values()) * NAMES_SHARE
-    names |= _names(beginnings)
-    return _Survey(space, is_day_first, names, _further_lines(text_lines(source, name), names, forms, knows_all=knows_all))
+    names = frozenset({title, *(words for words in unplanned if beginnings[words] >= SAID_OFTEN)})
+    survey = _Survey(space, order.is_day_first(in_doubt=not is_american), names | (_names(beginnings) if space == " " else frozenset()))
+    knows_all = sum(beginnings[words] for words in names) >= begun * NAMES_SHARE
+    of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
+    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name)), survey, of_space, knows_all=knows_all))
 
 
 def _form(message: Message) -> _Form:
@@ -196,37 +200,71 @@ def _form(message: Message) -> _Form:
     return (message["before"] is None, message["after"] is None, message.string[message.end("hour")], len(hour) if int(hour) < 10 else 0)
 
 
+def _unquoted(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines without those within the quotation marks of a message. Marks that are not closed on their day are the writer's own."""
+    held, text = list[tuple[int, str]](), ""
+    for entry in lines:
+        if not held:
+            opened = _OPENED.fullmatch(entry[1])
+            if opened and not _is_closed(opened["quoted"]):
+                held, text = [entry], opened["quoted"]
+            else:
+                yield entry
+            continue
+        held.append(entry)
+        text += "\n" + entry[1]
+        if _is_closed(text):
+            yield held[0]
+            held = []
+        elif _is_day(entry[1].strip()) or len(text) > MESSAGE_CHARACTERS:
+            yield from held
+            held = []
+    yield from held
+
+
 def _is_by_program(rest: str) -> bool:
     return (_NOTICE.fullmatch(rest) or _DELETED.fullmatch(rest)) is not None
 
 
-def _name_in(rest: str, names: frozenset[str]) -> str:
-    """The longest of the names that a message begins with."""
-    words = rest.split(" ", NAME_WORDS)
-    return next((name for count in range(len(words) - 1, 0, -1) if (name := " ".join(words[:count])) in names), "")
+def _columns(rest: str, survey: _Survey) -> tuple[str, str]:
+    """The speaker and the text of a message; between single spaces, the longest of the known names that it begins with, else its first word."""
+    words = _WORDS[survey.space](rest)
+    if survey.space != " ":
+        return (words[0].strip(), words[1]) if len(words) > 1 else ("", rest)
+    if len(words) < 2 or _is_by_program(rest):
+        return "", rest
+    speaker = next((name for count in range(len(words) - 1, 0, -1) if (name := " ".join(words[:count])) in survey.names), words[0])
+    return speaker, rest[len(speaker) + 1 :]
 
 
-def _further_lines(lines: Iterator[tuple[int, str]], names: frozenset[str], forms: Counter[_Form], *, knows_all: bool) -> frozenset[int]:
-    """The numbers of the lines that look like a message of an export with single spaces and are none: their time is written otherwise, the clock falls back,
-    or they are by nobody who is known and at a time that people plan with."""
-    usual = {form[3] > 0: form for form, _ in reversed(forms.most_common())}
+def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Counter[_Form], *, knows_all: bool) -> frozenset[int]:
+    """The numbers of the lines that look like a message and are none: their time is written otherwise, the clock falls back, or they are by nobody who is
+    known, with no column of a speaker, and at a time that people plan with."""
+    usual = max(
+        forms,
+        key=lambda form: (sum(count for each, count in forms.items() if each[:3] == form[:3]), form[3] > 0, forms[form]),
+        default=None,
+    )
     further: set[int] = set()
     day: list[tuple[int, int, int]] = []
     for number, line in lines:
         message = _TIME.fullmatch(line)
-        if message is None:
+        if message is None or usual is None or message["space"][:2] != survey.space:
             if _is_day(line.strip()):
                 further |= _against_the_clock(day)
                 day = []
             continue
         form, rest, minute = _form(message), message["rest"], int(message["minute"])
-        is_known = _is_by_program(rest) or bool(_name_in(rest, names))
-        is_planned = knows_all and not is_known and minute % _PLANNED_MINUTES == 0
-        if day and (is_planned or form != usual[form[3] > 0]):
+        speaker, _ = _columns(rest, survey)
+        is_by_program, is_named = _is_by_program(rest), bool(speaker) and speaker in survey.names
+        has_column = bool(speaker) and survey.space != " "
+        is_planned = knows_all and not (is_by_program or is_named or has_column) and minute % _PLANNED_MINUTES == 0
+        is_usual = form[:3] == usual[:3] and form[3] in (0, usual[3])
+        if day and (is_planned or not (is_usual or is_by_program or (is_named and has_column))):
             further.add(number)
         else:
             at = hour_of(int(message["hour"]), message["before"], message["after"]) * 60 + minute
-            day.append((number, at, KNOWN_WEIGHT if is_known else 1))
+            day.append((number, at, KNOWN_WEIGHT if is_by_program or is_named else 1))
         if len(day) == COMPARED:
             further |= _against_the_clock(day)
             day = []
@@ -306,7 +344,7 @@ class _Reading:
             if said_at is None:
                 yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
                 continue
-            speaker, text = self._speaker(message)
+            speaker, text = _columns(message["rest"], self._survey)
             said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
             if text.startswith('"'):
                 self._read_quoted(said, lines)
@@ -328,19 +366,6 @@ class _Reading:
         day = _DAY_YEAR_LAST.fullmatch(line)
         first, second, year = map(int, day.groups()[1:]) if day else (0, 0, 0)
         return day_of(year, second, first) if self._survey.is_day_first else day_of(year, first, second)
-
-    def _speaker(self, message: Message) -> tuple[str, str]:
-        rest = message["rest"]
-        if self._survey.space == "\t":
-            speaker, tab, text = rest.partition("\t")
-            return (speaker.strip(), text) if tab else ("", rest)
-        if self._survey.space == "  ":
-            speaker, *said = _WIDE_SPACE.split(rest, maxsplit=1)
-            return (speaker, said[0]) if said else ("", rest)
-        if " " not in rest or _is_by_program(rest):
-            return "", rest
-        speaker = _name_in(rest, self._survey.names) or rest.partition(" ")[0]
-        return speaker, rest[len(speaker) + 1 :]
 
     def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
         """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
