@@ -69,22 +69,23 @@ class _Cells:
 
 
 def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields the rows of each table of a source, as `read_file` does."""
+    yield from each_file(source, lambda name: read_file(source, name, options), ends_in(*SUFFIXES))
+
+
+def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each row of a table. Its text, time and speaker identify it: numbers of rows are the same in many tables.
 
     Raises:
         NotInstalled: the library that reads .xlsx is not there.
     """
-
-    def table(name: str) -> Iterator[ImportItem]:
-        data = whole(source, name)
-        sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
-        for sheet, rows in sheets:
-            try:
-                yield from _rows(rows, sheet, options)
-            except InvalidInput as error:
-                yield ImportItem(sheet, refused=str(error))
-
-    yield from each_file(source, table, ends_in(*SUFFIXES))
+    data = whole(source, name)
+    sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
+    for sheet, rows in sheets:
+        try:
+            yield from _rows(rows, sheet, options)
+        except InvalidInput as error:
+            yield ImportItem(sheet, refused=str(error))
 
 
 def _lines(text: str, name: str) -> Iterator[list[str]]:
