@@ -28,7 +28,7 @@ from memory_mcp.transfer.formats.flat_html import flattened
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
-from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields, title_of
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
 
 
 def _document(source: Source, name: str, suffix: str) -> Iterator[ImportItem]:
-    stem = PurePosixPath(name).stem
-    fields = file_fields(stem, source.changed(name), name)
+    stem = title_of(name)
+    fields = file_fields(name, source.changed(name))
     seen = Counter[tuple[str, ...]]()
     title = ""
     for part in _parts(whole(source, name, DOCUMENT_LIMIT_BYTES), name, suffix):
