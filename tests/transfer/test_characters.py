@@ -247,6 +247,20 @@ def test_a_lorebook_of_any_program_becomes_facts(tmp_path: Path, book: dict[str,
     assert (fact["content"], fact["tags"], fact["source"]) == ("灯台は沈んだ島に立つ。\n\n[[灯台]]", ["灯台"], "潮の国")
 
 
+def test_a_placeholder_that_shows_nothing_is_no_part_of_a_text(tmp_path: Path) -> None:
+    said = ["{{// {{user}} は秘密}}塩{{setvar::a::b}}。\n\n{{trim}}\n砂糖{{noop}}", "{{// nothing}}", "{{random::a::b}}{{newline}}"]
+    items = read(tmp_path / "a.json", {"entries": [{"keys": [str(number)], "content": text} for number, text in enumerate(said)]})
+    assert [row["content"] for row in facts(items)] == ["塩。砂糖\n\n[[0]]", "{{random::a::b}}{{newline}}\n\n[[2]]"]
+    assert [item.left_out for item in items if item.left_out] == ["entries of a lorebook without text"]
+
+
+@pytest.mark.parametrize(("is_pattern", "names"), [(True, "[[ship]] [[Dr. A]]"), (False, "[[light.*house]] [[ship]] [[Dr. A]]")])
+def test_a_key_that_is_a_pattern_names_nothing(tmp_path: Path, is_pattern: bool, names: str) -> None:
+    entry = {"keys": ["light.*house", "ship", "Dr. A"], "content": "高い", "use_regex": is_pattern}
+    (fact,) = facts(read(tmp_path / "a.json", {"entries": [entry]}))
+    assert (fact["content"], fact["tags"]) == (f"高い\n\n{names}", entry["keys"])
+
+
 def test_an_edited_entry_keeps_its_key_wherever_it_stands(tmp_path: Path) -> None:
     salt, light = ({"keys": [key], "content": text, "enabled": True} for key, text in (("塩", "塩は毒。"), ("灯台", "高い。")))
     first = facts(read(tmp_path / "a.json", {"entries": [salt, light, light]}))
