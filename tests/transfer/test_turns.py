@@ -875,6 +875,16 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             "Here's what I remember about you:\n\n- Has a cat\n  - It is called Tama\n\n**Work**\n1. Baker\n",
             [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
         ),
+        (
+            "a.txt",
+            "[2025-01-03] - Tea.\n[2025-01] - Coffee.\n【2025年2月】 日本茶\n[2025-13] - Milk.[2025-03] - Juice.\n",
+            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "Milk."), ("2025-03", "Juice.")],
+        ),
+        (
+            "a.txt",
+            "【仕事】\n・大工\n・道具が好き\n【2025年1月】\n・犬を飼う\n",
+            [(None, "大工"), (None, "道具が好き"), (None, "犬を飼う")],
+        ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
         ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),

@@ -30,6 +30,7 @@ _BETWEEN = chr(31)
 _LARGEST_SECONDS = 100_000_000_000
 TOO_DEEP = "It is nested too deeply."
 NO_OBJECT = "It is not an object."
+WITHOUT_TEXT = "memories without a text"
 # The places that are named of what is left out, of each kind.
 PLACES_NAMED = 3
 # The examples that a report gives of what was refused.
