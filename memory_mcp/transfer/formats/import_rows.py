@@ -39,12 +39,13 @@ EXAMPLES = 10
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the importer says of a file: the own name in its chats, the zone of its times without an offset (None: the server's), and whether the character of
-    a card is to replace who the persona is."""
+    """What the importer says of a file: the own name in its chats, the zone of its times without an offset (None: the server's), whether the character of
+    a card is to replace who the persona is, and what the persona is called, of whom a lorebook without a card speaks."""
 
     me: str | None = None
     zone: ZoneInfo | None = None
     replace: bool = False
+    character: str = ""
 
     @classmethod
     def of(cls, me: str | None, zone: str | None, *, replace: bool = False) -> "ReadOptions":
