@@ -3,12 +3,14 @@
 The formats of other programs are read here, on the client side, and sent as JSON lines, the only format the server accepts.
 """
 
+import dataclasses
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -91,18 +93,29 @@ def import_memories(
         raise InvalidInput("{} has no notes that could be deleted", "", "Remove --forget-deleted", kind)
     if replace and kind is not Format.CHARACTER:
         raise InvalidInput("{} has no character", "", "Remove --replace", kind)
-    options = ReadOptions.of(me, timezone, replace=replace)
+    server_of = cache(lambda name: connection(url, name, pool=pool))
+    is_of_character = kind in (Format.CHARACTER, Format.LOREBOOK)
+    character = _character(server_of(persona)) if is_of_character else ""
+    options = dataclasses.replace(ReadOptions.of(me, timezone, replace=replace), character=character)
     if kind is Format.DOCUMENT or path.suffix.lower() == WORKBOOK:  # whatever is in one, the libraries that read it have limits
-        server = connection(url, persona, pool=pool)
         with read_apart(Asked(path, kind, persona or "", options), note) as (total, rows):
-            refused = [_import_rows(server, path, kind, rows, dry_run, total)]
+            refused = [_import_rows(server_of(persona), path, kind, rows, dry_run, total)]
     else:
         refused = [
-            _import_rows(connection(url, name, pool=pool), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
+            _import_rows(server_of(name), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
             for name, rows in by_persona(path, kind, options, note, persona)
         ]
     if any(refused):
         raise typer.Exit(1)
+
+
+def _character(server: "Connection") -> str:
+    """What the persona is called, as far as the caller may read it."""
+    from memory_mcp.transfer.formats.characters import name_in  # noqa: PLC0415  as above
+
+    with suppress(MemoryMCPError):
+        return name_in(server.get_json("/api/context").get("persona_info", {}))
+    return ""
 
 
 def export_memories(

@@ -72,9 +72,10 @@ def _entry(row: Mapping[str, Any]) -> dict[str, Any] | None:
     keys = keys_of(brought.get("entry", {})) or row.get("tags") or links_in(row["content"])
     if not keys and not brought:
         return None
-    content, line = row["content"], names_line(keys)
-    if line and brought:
-        content = content.removesuffix(line).rstrip()
+    content = row["content"]
+    for line in {names_line(keys, may_be_patterns=may_be) for may_be in (False, True)} - {""} if brought else ():
+        if content.endswith(f"\n\n{line}"):
+            content = content.removesuffix(line).rstrip()
     name = next((entry[name] for name in NAMES if entry.get(name)), "")
     own = {} if brought else {OWN: {field: row[field] for field in OWN_FIELDS if field in row}}
     usual = {"extensions": own, "insertion_order": 100, "use_regex": False, **({"comment": name} if name else {})}

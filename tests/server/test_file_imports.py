@@ -64,6 +64,13 @@ def ended(http, identity, headers=NILOU):
     pytest.fail("the import does not end")
 
 
+def test_a_lorebook_speaks_of_the_persona_by_its_name(send, own_http):
+    own_http.patch("/api/context", json={"persona_info": {"name": "ニィロウ"}}, headers=NILOU)
+    book = {"entries": [{"keys": ["鐘"], "content": "{{char}}は鐘を鳴らす。"}]}
+    assert send("world.json", json.dumps(book).encode())["stored"] == 1
+    assert "ニィロウは鐘を鳴らす。" in own_http.get("/api/export", headers=NILOU).text
+
+
 FILES = {
     "jsonl": ("a.jsonl", lambda _: '{"content": "苺が好き。"}\n'.encode()),
     "text": ("日記.txt", lambda _: "苺が好き。".encode()),

@@ -214,6 +214,22 @@ def test_cards_of_other_programs_name_their_fields_otherwise(tmp_path: Path) -> 
 def test_the_name_of_a_lorebook_alone_is_nobodys(tmp_path: Path) -> None:
     (fact,) = facts(read(tmp_path / "world.json", {"entries": {"0": {"key": ["塩"], "content": "{{char}} eats no salt."}}}))
     assert fact["content"].startswith("the character eats no salt.")
+    named = characters.read(source_of(tmp_path / "world.json"), ReadOptions(character="ミレイ"), print)
+    assert facts(list(named))[0]["content"].startswith("ミレイ eats no salt.")
+
+
+def test_a_book_beside_a_card_speaks_of_its_character_and_has_the_name_of_its_own_file(tmp_path: Path) -> None:
+    book = {"entries": [{"keys": ["塩"], "content": "{{char}}は塩を食べない。"}]}
+    for name, content in (("a.json", book), ("b.png", picture(chunk(b"tEXt", packed({**V2, "data": {**DATA, "character_book": {}}}))))):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    with zipfile.ZipFile(tmp_path / "cards.zip", "w") as packed_files:
+        for name in ("a.json", "b.png"):
+            packed_files.write(tmp_path / name, name)
+    (fact,) = facts(list(characters.read(source_of(tmp_path / "cards.zip"), NO_OPTIONS, print)))
+    assert (fact["content"], fact["source"]) == ("ミレイは塩を食べない。\n\n[[塩]]", "a")
+    assert fact["former_keys"] == ["lorebook_" + hashlib.sha256("cards\x1f\x1f塩".encode()).hexdigest()[:24]]
+    (alone,) = facts(list(characters.read(source_of(tmp_path / "a.json"), NO_OPTIONS, print)))
+    assert (alone["key"], "former_keys" in alone) == (fact["key"], False)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +261,20 @@ def test_a_lorebook_of_any_program_becomes_facts(tmp_path: Path, book: dict[str,
     assert not characters.is_card(book)
     (fact,) = facts(read(tmp_path / "world.json", book))
     assert (fact["content"], fact["tags"], fact["source"]) == ("灯台は沈んだ島に立つ。\n\n[[灯台]]", ["灯台"], "潮の国")
+
+
+def test_a_placeholder_that_shows_nothing_is_no_part_of_a_text(tmp_path: Path) -> None:
+    said = ["{{// {{user}} は秘密}}塩{{setvar::a::b}}。\n\n{{trim}}\n砂糖{{noop}}", "{{// nothing}}", "{{random::a::b}}{{newline}}"]
+    items = read(tmp_path / "a.json", {"entries": [{"keys": [str(number)], "content": text} for number, text in enumerate(said)]})
+    assert [row["content"] for row in facts(items)] == ["塩。砂糖\n\n[[0]]", "{{random::a::b}}{{newline}}\n\n[[2]]"]
+    assert [item.left_out for item in items if item.left_out] == ["entries of a lorebook without text"]
+
+
+@pytest.mark.parametrize(("is_pattern", "names"), [(True, "[[ship]] [[Dr. A]]"), (False, "[[light.*house]] [[ship]] [[Dr. A]]")])
+def test_a_key_that_is_a_pattern_names_nothing(tmp_path: Path, is_pattern: bool, names: str) -> None:
+    entry = {"keys": ["light.*house", "ship", "Dr. A"], "content": "高い", "use_regex": is_pattern}
+    (fact,) = facts(read(tmp_path / "a.json", {"entries": [entry]}))
+    assert (fact["content"], fact["tags"]) == (f"高い\n\n{names}", entry["keys"])
 
 
 def test_an_edited_entry_keeps_its_key_wherever_it_stands(tmp_path: Path) -> None:

@@ -405,6 +405,12 @@ def test_marks_of_sources_are_no_part_of_a_text_and_what_a_mark_shows_is(tmp_pat
     assert said(rows) == [("ChatGPT", "硝子工房と運河。[1]")]
 
 
+def test_the_marks_of_a_frame_are_no_part_of_the_text_in_it(tmp_path: Path) -> None:
+    text = '下書きです。\n:::writing{variant="email" id="1"}\nDear A\n\n::: b\n:::\nどうぞ。'
+    rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [tree(node("last", "root", "assistant", text))]))
+    assert said(rows) == [("ChatGPT", "下書きです。\nDear A\n\n::: b\nどうぞ。")]
+
+
 def test_what_claude_could_not_show_and_its_old_tags_are_no_part_of_what_it_said(tmp_path: Path) -> None:
     said = [
         {"type": "text", "text": '<antThinking>?</antThinking>前<antArtifact identifier="x">本文</antArtifact>'},

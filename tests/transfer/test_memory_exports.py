@@ -57,6 +57,16 @@ def test_what_mem0_answers_is_read_as_facts(tmp_path: Path, wrap: Any) -> None:
     assert refused == []
 
 
+def test_memories_of_several_forms_in_one_list_are_all_read(tmp_path: Path) -> None:
+    mixed = [{"memory": "苺", "id": "1"}, {"text": "猫", "date": "2025/01/04"}, "犬", {"content": ""}, {"fact": "本", "tags": ["x"]}, 5]
+    found = list(mem0.read(source_of(write(tmp_path / "a.json", {"memories": mixed, "total": 6})), None))
+    rows = [one.row for one in found if one.row]
+    assert [(row["content"], row.get("occurred_at")) for row in rows] == [("苺", None), ("猫", "2025/01/04"), ("犬", None), ("本", None)]
+    assert ["mem0" in row["metadata"] for row in rows] == [False, False, False, True]
+    assert [one.left_out for one in found if one.left_out] == ["memories without a text"]
+    assert [one.where for one in found if one.refused] == ["a.json, memory 6"]
+
+
 def test_relations_of_mem0_are_lines_of_the_graph_and_what_has_no_field_is_kept(tmp_path: Path) -> None:
     memory = {**MEMORY, "expiration_date": "2026-01-01", "immutable": True, "embedding": [0.1], "score": None}
     told = [

@@ -85,6 +85,13 @@ def test_in_a_group_everybody_has_a_name(tmp_path: Path) -> None:
     assert rows(renamed)[0]["key"] == rows(items)[2]["key"]
 
 
+def test_the_placeholder_of_a_group_names_all_its_characters(tmp_path: Path) -> None:
+    unused = {"chat_metadata": {}, "user_name": "unused", "character_name": "unused"}
+    asked = [message("{{char}}と{{group}}{{// 秘密}}"), message("待って", name="サナ"), message("うん", name="ユウ")]
+    assert rows(read(tmp_path / "g.jsonl", unused, *asked))[0]["content"] == "ミレイとミレイ, サナ"
+    assert rows(read(tmp_path / "a.jsonl", HEADER, message("{{group}}だ")))[0]["content"] == "ミレイだ"
+
+
 def test_a_branch_and_a_renamed_file_repeat_no_line(tmp_path: Path) -> None:
     chat = [HEADER, message("はい"), message("はい"), message("いいえ", at="September 2, 2026 6:02pm")]
     first = [row["key"] for row in rows(read(tmp_path / "a.jsonl", *chat))]

@@ -510,13 +510,27 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
             posted(6, "", stickers=[{}]),
             posted(7, "", author={"name": "占い", "isBot": True}, embeds=[{"title": "今日", "description": "吉", "fields": [{"name": "色", "value": "青"}]}]),
             posted(8, "", poll={"question": {"text": "?"}}),
+            posted(9, "", forwardedMessage={"content": "七時に\n駅", "attachments": []}),
+            posted(10, "見て", forwardedMessage={"content": "x", "attachments": [{"fileName": "c.mp4"}]}),
         ),
         [
             ("健太", "2026-09-30T23:15:01.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "飲み会は新宿で"),
             ("emi", "2026-09-30T23:15:02.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "はい"),
             ("占い", "2026-09-30T23:15:07.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "今日\n吉\n色: 青"),
+            ("健太", "2026-09-30T23:15:09.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "> 七時に\n> 駅"),
+            ("健太", "2026-09-30T23:15:10.123000+09:00", "Discord 居酒屋 #雑談 2026-09-30", "見て"),
         ],
-        {"reactions": 1, "photos": 1, "files": 1, "notices": 1, "calls": 1, "stickers": 1, "polls": 1},
+        {
+            "reactions": 1,
+            "photos": 1,
+            "files": 1,
+            "notices": 1,
+            "calls": 1,
+            "stickers": 1,
+            "polls": 1,
+            "forwarded messages beside a text": 1,
+            "videos": 1,
+        },
     ),
     (
         "discord",
@@ -875,6 +889,16 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             "Here's what I remember about you:\n\n- Has a cat\n  - It is called Tama\n\n**Work**\n1. Baker\n",
             [(None, "Has a cat\n- It is called Tama"), (None, "Baker")],
         ),
+        (
+            "a.txt",
+            "[2025-01-03] - Tea.\n[2025-01] - Coffee.\n【2025年2月】 日本茶\n[2025-13] - Milk.[2025-03] - Juice.\n",
+            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "Milk."), ("2025-03", "Juice.")],
+        ),
+        (
+            "a.txt",
+            "【仕事】\n・大工\n・道具が好き\n【2025年1月】\n・犬を飼う\n",
+            [(None, "大工"), (None, "道具が好き"), (None, "犬を飼う")],
+        ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
         ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
@@ -941,6 +965,21 @@ def test_sentences_around_a_list_of_facts_are_counted(
 )
 def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:
     assert detect_format(written(tmp_path, "note.md", note)).value == "text"
+
+
+def test_a_channel_that_discord_chat_exporter_wrote_as_text_is_refused_with_the_form_that_is_read(tmp_path: Path) -> None:
+    between = "=" * 62
+    said = "[2025/11/18 20:01] kenta\nおはよう\n\n{Attachments}\nhttps://cdn/x.png\n"
+    found = read(written(tmp_path, "a.txt", f"{between}\r\nGuild: 釣り部\r\nChannel: 一般 / 雑談\r\n{between}\r\n\r\n{said}"))
+    assert found == Read(
+        "discord", [], {}, ["a.txt is not read: it is the page of a chat, by DiscordChatExporter. Export the chat as JSON."]
+    )
+
+
+def test_what_is_forwarded_in_telegram_is_a_quotation_unless_it_is_the_speakers_own(tmp_path: Path) -> None:
+    messages = [sent(1, "七時に", forwarded_from="健太"), sent(2, "駅", forwarded_from="Emi"), sent(3, "はい")]
+    found = read(written(tmp_path, "result.json", telegram(messages=messages)))
+    assert texts(found) == [("Emi", "> 七時に"), ("Emi", "駅"), ("Emi", "はい")]
 
 
 def test_what_another_program_writes_is_claimed_by_none(tmp_path: Path) -> None:

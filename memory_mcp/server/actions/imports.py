@@ -1,5 +1,6 @@
 """Importing a file of any format that is known: the server reads it in the background, and reports the progress."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from memory_mcp.domain import CLASHES, Clash
-from memory_mcp.errors import InvalidInput, NotAllowed
+from memory_mcp.errors import InvalidInput, NotAllowed, StoreError
 from memory_mcp.server.actions import transfer
 from memory_mcp.server.actions.transfer import ImportArguments
 from memory_mcp.server.answers import turn_of
@@ -166,7 +167,7 @@ def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, readi
     from memory_mcp.transfer.formats.worker import Asked, Counted, End, Part, Recognized  # noqa: PLC0415
 
     job.state = "reading"
-    asked = Asked(path, Format(arguments.format), job.persona, reading, arguments.forget_deleted)
+    asked = Asked(path, Format(arguments.format), job.persona, replace(reading, character=_character(call)), arguments.forget_deleted)
     number = 0
     with call.runtime.imports.reading(job, asked) as answers:
         for answer in answers:
@@ -183,6 +184,15 @@ def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, readi
                 case End():
                     job.left_out, job.left_out_kinds = answer.left_out, answer.left_out_kinds
     transfer.merge_segments(call, job.persona, job.result, options)
+
+
+def _character(call: Call) -> str:
+    """What the persona is called, as far as it can be read."""
+    from memory_mcp.transfer.formats.characters import name_in  # noqa: PLC0415  as above
+
+    with suppress(StoreError), call.reading() as persona:
+        return name_in(persona.context.read().get("persona_info") or {})
+    return ""
 
 
 def _clash(on_known: str, kind: Format) -> Clash:

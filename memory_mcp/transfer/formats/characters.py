@@ -9,7 +9,7 @@ import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -90,8 +90,8 @@ def is_card(first: Mapping[str, Any]) -> bool:
 def read(source: Source, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
     """Yields the rows of a card, or of a lorebook. Calls `report` with what a card is."""
     names = source.names()
-    found = 0
-    for name in [ZIP_ENTRY] if ZIP_ENTRY in names else names:
+    found, character = 0, options.character
+    for name in [ZIP_ENTRY] if ZIP_ENTRY in names else sorted(names, key=lambda name: name.lower().endswith(".json")):
         if len(names) > 1 and PurePosixPath(name).suffix.lower() not in {*PICTURES, ".json"}:
             yield ImportItem(name, left_out=OTHER_FILES)
             continue
@@ -102,7 +102,11 @@ def read(source: Source, options: ReadOptions, report: Report) -> Iterator[Impor
                 yield ImportItem(name, refused="It is another character. Import it into a persona of its own.")
                 continue
             found += card is not None
-            yield from _card_items(card, name, options, report) if card else _book_items(value, name, options, source.label)
+            if card:
+                character = character or name_in(card.fields)
+                yield from _card_items(card, name, options, report)
+            else:
+                yield from _book_items(value, name, replace(options, character=character), source.label)
         except InvalidInput as error:
             yield ImportItem(name, refused=str(error))
     yield from (ImportItem(name, left_out="pictures and files") for name in (names if ZIP_ENTRY in names else ()) if name != ZIP_ENTRY)
@@ -160,9 +164,14 @@ def _of_attributes(attributes: object) -> str:
     return "\n".join(text if name == "text" else f"{name}: {text}" for name, text in lines if text)
 
 
+def name_in(fields: Mapping[str, Any]) -> str:
+    """What somebody is called, by the fields of a card or by `persona_info`."""
+    return text_in(fields.get("nickname")).strip() or text_in(fields.get("name")).strip()
+
+
 def _card_items(card: Card, where: str, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
     user = options.me or ""
-    name = text_in(card.fields.get("nickname")).strip() or text_in(card.fields.get("name")).strip()
+    name = name_in(card.fields)
     info = {ours: with_names(storable(text_in(card.fields.get(theirs))), name, user).strip() for theirs, ours in INFO.items()}
     for field in [field for field, text in info.items() if len(text) > FIELD_LIMIT]:
         yield ImportItem(
@@ -193,7 +202,11 @@ def _book_items(value: Mapping[str, Any], where: str, options: ReadOptions, labe
         yield ImportItem(where, refused="It is neither a character card nor a lorebook.")
         return
     book = value["data"] if value.get("spec") == "lorebook_v3" else value
-    yield from lorebooks.items(book, where, text_in(book.get("name")).strip() or label, options.me or "", character="")
+    name = text_in(book.get("name")).strip()
+    names = {label} - {name or PurePosixPath(where).stem}  # once, all files of a zip had its name
+    yield from lorebooks.items(
+        book, where, name or PurePosixPath(where).stem, options.me or "", options.character, names=set() if name else names
+    )
 
 
 def _kept(card: Card) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, text_in
+from memory_mcp.transfer.formats.import_rows import WITHOUT_TEXT, ImportItem, ReadOptions, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, items, read_entries
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import paragraphs
@@ -73,7 +73,7 @@ def _memory(memory: Mapping[str, Any], where: str, projects: Mapping[str, str]) 
     ]
     for about, text in texts:
         if about and not text:
-            yield ImportItem(where, left_out="memories without a text")
+            yield ImportItem(where, left_out=WITHOUT_TEXT)
         name = projects.get(about, about)
         yield from _facts(
             where, ("memory", about), text, source=NAME, role="user", tags=[FORM, name], origin={"memory": name or "conversations"}

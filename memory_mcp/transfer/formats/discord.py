@@ -19,7 +19,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fie
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
-from memory_mcp.transfer.formats.turns import Turn, media_kind, message_items
+from memory_mcp.transfer.formats.turns import FORWARDS, Turn, media_kind, message_items, quoted
 
 FORM = "discord"
 PROGRAM = "Discord"
@@ -32,6 +32,9 @@ NOTICE = re.compile(
     r"Changed the channel icon|Pinned a message|Started a thread|Joined the server)\.|Changed the channel name: .{1,100}"
 )
 
+# The text that DiscordChatExporter writes unless it is asked for JSON.
+_PLAIN_TEXT = re.compile(r"\ufeff?={20,80}\r?\nGuild: .{0,200}\nChannel: ")
+
 # A message of the package, the folder of its channel, and what stands beside: the names of all channels, and the account.
 PACKAGE_FIELDS = ("Timestamp", "ID", "Contents")
 PACKAGE_FILE = re.compile(r"(?<![^/])c\d+/messages\.(?:json|csv)\Z")
@@ -42,11 +45,13 @@ _NO_DISCRIMINATOR = re.compile("#0+$")
 
 def recognizes(head: Head) -> bool:
     """By the guild and the channel above the messages, or by the fields of a message of the package."""
-    return head.has("guild", "channel", "messages") or head.has(*PACKAGE_FIELDS)
+    return _PLAIN_TEXT.match(head.text) is not None or head.has("guild", "channel", "messages") or head.has(*PACKAGE_FIELDS)
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a channel is a session."""
+    if _PLAIN_TEXT.match(Head(source, name).text):
+        raise InvalidInput("{} is not read", "it is the page of a chat, by {}", "Export the chat as JSON", name, "DiscordChatExporter")
     guild: Mapping[str, Any] = {}
     channel: Mapping[str, Any] = {}
     place: Mapping[str, str] | None = None
@@ -73,7 +78,8 @@ def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping
     said_at, place = moment(message.get("timestamp")), text_in(channel.get("name"))
     kind = text_in(message.get("type")) or "Default"
     is_said = kind in _SAID
-    text = text_in(message.get("content")) or text_in(fields_of(message.get("forwardedMessage")).get("content"))
+    forwarded, own = fields_of(message.get("forwardedMessage")), text_in(message.get("content"))
+    text = own or quoted(text_in(forwarded.get("content")))
     posted = "" if text or not author.get("isBot") else "\n\n".join(map(_text_of_embed, objects(message.get("embeds")))).strip()
     server = text_in(guild.get("name"))
     return Turn(
@@ -83,7 +89,9 @@ def _turn(message: Mapping[str, Any], guild: Mapping[str, Any], channel: Mapping
         " ".join(filter(None, (PROGRAM, server, f"#{place}" if place else "", (said_at or "")[:10]))),
         (text_in(channel.get("id")) or place, text_in(message.get("id")) or f"{said_at} {speaker} {text}"),
         role_of(speaker, not author.get("isBot")),
-        tuple(_beside(message, has_read_embeds=bool(posted))) if is_said else ("calls" if kind == "Call" else "notices",),
+        (*_beside(message, has_read_embeds=bool(posted)), *[FORWARDS] * bool(own and forwarded), *_beside(forwarded))
+        if is_said
+        else ("calls" if kind == "Call" else "notices",),
         {
             "guild": server,
             "channel": place,
@@ -164,7 +172,7 @@ def _text_of_embed(embed: Mapping[str, Any]) -> str:
     return "\n".join(filter(None, (text_in(embed.get("title")), text_in(embed.get("description")), *fields)))
 
 
-def _beside(message: Mapping[str, Any], *, has_read_embeds: bool) -> Iterator[str]:
+def _beside(message: Mapping[str, Any], *, has_read_embeds: bool = False) -> Iterator[str]:
     """The kinds of what a message has beside its text."""
     for file in objects(message.get("attachments")):
         yield media_kind(text_in(file.get("fileName"))) or "files"

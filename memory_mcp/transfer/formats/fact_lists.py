@@ -26,14 +26,14 @@ _TEXTS, _DAYS = ("content", "memory", "text", "fact", "value"), ("date", "create
 _OTHERS = frozenset({"id", "hash", "user_id", "content_hash", "embedding", "role"})  # of programs with a format of their own
 _BULLET = re.compile(r"(?:[•・●◦▪]\s{0,3}|(?:[-*+–]|\(?\d{1,4}[.)])\s{1,3})(.*)", re.DOTALL)
 _DATED = re.compile(
-    r"[\[(（【]\s?(?:(\d{4})[-/.年]\s?(\d{1,2})[-/.月]\s?(\d{1,2})日?(?:[T ][\d:.+Z-]{2,30})?|unknown|no date|date unknown|不明|日付不明|日付なし)\s?[\])）】]"
+    r"[\[(（【]\s?(?:(\d{4})[-/.年]\s?(\d{1,2})(?:[-/.月]\s?(\d{1,2})日?(?:[T ][\d:.+Z-]{2,30})?|月?(?=\s?[\])）】]\s{0,3}\S))|unknown|no date|date unknown|不明|日付不明|日付なし)\s?[\])）】]"
     r"\s{0,3}[-–—:：.]?\s{0,3}(.*)",
     re.DOTALL | re.IGNORECASE,
 )
 _DAY_FIRST = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?\s{0,3}[-–—:：]\s{0,3}(.*)", re.DOTALL)
-_HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?")
+_HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?|【[^【】]{1,60}】")
 # A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee.
-_GLUED = re.compile(r"\[\d{4}-\d{1,2}-\d{1,2}\] ?[-–—:]")
+_GLUED = re.compile(r"\[\d{4}-\d{1,2}(?:-\d{1,2})?\] ?[-–—:]")
 LONGEST_SECTION = 20
 _DECODER = json.JSONDecoder()
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
@@ -175,7 +175,7 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {"content": value}
     text = next(text_in(fields[name]) for name in _TEXTS if isinstance(fields.get(name), str))
     if not text.strip():
-        yield ImportItem(where, left_out="memories without a text")
+        yield ImportItem(where, left_out=import_rows.WITHOUT_TEXT)
     day = next((found for name in _DAYS if (found := written_time(fields.get(name)))), None)
     further = import_rows.unread(fields, {*_TEXTS, *_DAYS})
     yield from _fact(text, where, options, "", day, further)
@@ -203,8 +203,8 @@ def _unglued(line: str) -> list[str]:
 
 def _section(heading: str) -> str:
     """The tag that a heading gives. A sentence, such as "Here's what I remember about you:", gives none."""
-    name = heading.strip("#* :：")
-    return name if heading.startswith(("#", "*")) or (len(name) <= LONGEST_SECTION and not _ABOUT.search(name)) else ""
+    name = heading.strip("#* :：【】")
+    return name if heading.startswith(("#", "*", "【")) or (len(name) <= LONGEST_SECTION and not _ABOUT.search(name)) else ""
 
 
 def _fact(
@@ -213,8 +213,8 @@ def _fact(
     if bullet := _BULLET.fullmatch(text.strip()):
         text = bullet[1]
     if dated := _DATED.fullmatch(text) or _DAY_FIRST.fullmatch(text):
-        found = day_of(*map(int, dated.groups()[:3])) if dated[1] else None
-        day, text = (found.isoformat() if found else day), dated[4]
+        found = day_of(*(int(part or 1) for part in dated.groups()[:3])) if dated[1] else None
+        day, text = (found.isoformat()[: None if dated[3] else len("2025-01")] if found else day), dated[4]
     yield from import_rows.memory_rows(
         where,
         FORM,

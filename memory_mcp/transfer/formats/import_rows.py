@@ -30,6 +30,7 @@ _BETWEEN = chr(31)
 _LARGEST_SECONDS = 100_000_000_000
 TOO_DEEP = "It is nested too deeply."
 NO_OBJECT = "It is not an object."
+WITHOUT_TEXT = "memories without a text"
 # The places that are named of what is left out, of each kind.
 PLACES_NAMED = 3
 # The examples that a report gives of what was refused.
@@ -38,12 +39,13 @@ EXAMPLES = 10
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What the importer says of a file: the own name in its chats, the zone of its times without an offset (None: the server's), and whether the character of
-    a card is to replace who the persona is."""
+    """What the importer says of a file: the own name in its chats, the zone of its times without an offset (None: the server's), whether the character of
+    a card is to replace who the persona is, and what the persona is called, of whom a lorebook without a card speaks."""
 
     me: str | None = None
     zone: ZoneInfo | None = None
     replace: bool = False
+    character: str = ""
 
     @classmethod
     def of(cls, me: str | None, zone: str | None, *, replace: bool = False) -> "ReadOptions":

@@ -23,6 +23,8 @@ _KEPT_LIMIT = METADATA_LIMIT - 2_000
 _DECORATORS = re.compile(r"(?:@@[^\n]*+\n?)+")
 _NO_NAME = frozenset("[]|#^\n")
 _LONGEST_NAME, _MOST_NAMES = 100, 20
+# What only a pattern has. Some programs say of all their entries that their keys may be patterns.
+_OF_PATTERN = re.compile(r"\\|\$\Z|\(\?|[.)][*+?{]|\w\*|[a-z]\?")
 
 
 def is_lorebook(first: Mapping[str, Any]) -> bool:
@@ -50,9 +52,10 @@ def items(
     for number, entry in enumerate(entries_of(book), start=1):
         place = f"{where}, entry {number}"
         decorators, text = split_decorators(first_text(entry, TEXTS))
+        named = with_names(text, character, user).strip()
         if entry.get("enabled") is False or entry.get("disable") is True:
             yield ImportItem(place, left_out="disabled entries of a lorebook")
-        elif not text.strip():
+        elif not named:
             yield ImportItem(place, left_out="entries of a lorebook without text")
         elif own := _own_fields(entry):
             yield ImportItem(place, {"content": storable(text), "kind": "fact", "tags": import_rows.tags(keys_of(entry)), **own})
@@ -65,13 +68,12 @@ def items(
             if len(json.dumps(kept, ensure_ascii=False)) > _KEPT_LIMIT:
                 yield ImportItem(place, left_out="settings of an entry that are too long")
                 kept = {}
-            named = with_names(text, character, user).strip()
             keys = [with_names(key, character, user) for key in keys_of(entry)]
             yield from import_rows.memory_rows(
                 place,
                 FORM,
                 (id_ or owner, *identity),
-                "\n\n".join(filter(None, (named, names_line(keys)))),
+                "\n\n".join(filter(None, (named, names_line(keys, may_be_patterns=entry.get("use_regex") is True)))),
                 source=title,
                 kind="fact",
                 tags=keys,
@@ -94,9 +96,10 @@ def keys_of(entry: Mapping[str, Any]) -> list[str]:
     return [key.strip() for key in keys if isinstance(key, str) and key.strip()]
 
 
-def names_line(keys: list[str]) -> str:
+def names_line(keys: list[str], *, may_be_patterns: bool = False) -> str:
     """The keys as names of the graph, [[灯台]] [[lighthouse]]; those that are patterns, such as /light.*/i, are none."""
     names = [key for key in map(storable, keys) if len(key) <= _LONGEST_NAME and not key.startswith("/") and _NO_NAME.isdisjoint(key)]
+    names = [name for name in names if not (may_be_patterns and _OF_PATTERN.search(name))]
     return " ".join(f"[[{name}]]" for name in names[:_MOST_NAMES])
 
 

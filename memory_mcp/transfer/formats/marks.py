@@ -1,4 +1,4 @@
-"""Takes out of an assistant's text what its program shows otherwise: marks of sources. Of a mark that shows a name or a link, that stays."""
+"""Takes out of an assistant's text what its program shows otherwise: marks of sources and frames. Of a mark that shows a name or a link, that stays."""
 
 import json
 import re
@@ -15,9 +15,13 @@ _OF_SOURCES = re.compile(
 )
 
 
+# :::writing{variant="email"} of ChatGPT, around a text that its program shows in a frame.
+_FRAME = re.compile(r"^:::\w{1,30}\{[^{}\n]{0,300}\}[ \t]*\n(.*?)(?:\n?^:::[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+
+
 def without_marks(text: str) -> str:
-    """A text without the marks of its sources, and without the space before each."""
-    return _PRIVATE.sub("", _MARK.sub(_shown_by_mark, _OF_SOURCES.sub("", text)))
+    """A text without the marks of its sources, and without the space before each; and without those of frames."""
+    return _PRIVATE.sub("", _MARK.sub(_shown_by_mark, _OF_SOURCES.sub("", _FRAME.sub(r"\1", text))))
 
 
 def _shown_by_mark(mark: re.Match[str]) -> str:

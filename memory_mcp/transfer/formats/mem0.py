@@ -16,6 +16,7 @@ from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects, text_in
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items, lines
 from memory_mcp.transfer.formats.sources import Source, blocks, blocks_of
+from memory_mcp.transfer.formats.written_times import written_time
 
 FORM = "mem0"
 PACKED, PLAIN = "memories.jsonl.gz", "memories.json"
@@ -92,7 +93,7 @@ def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
 
 
 def _text(fields: Mapping[str, Any]) -> str | None:
-    return next((fields[name] for name in ("memory", "content", "text") if isinstance(fields.get(name), str)), None)
+    return next((fields[name] for name in ("memory", "content", "text", "fact") if isinstance(fields.get(name), str)), None)
 
 
 def _relation(relation: Mapping[str, Any], where: str, me: str | None) -> Iterator[ImportItem]:
@@ -116,12 +117,15 @@ def _end_of(value: object) -> str | None:
 
 
 def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
-    fields = memory if isinstance(memory, dict) else {}
+    fields = memory if isinstance(memory, dict) else {"memory": memory}
     text = _text(fields)
     if text is None:
         yield ImportItem(where, refused="It has no text (memory or content).")
         return
+    if not text.strip():
+        yield ImportItem(where, left_out=import_rows.WITHOUT_TEXT)
     created, updated = moment(fields.get("created_at")), moment(fields.get("updated_at"))
+    day = written_time(fields.get("date"))
     expires = _end_of(fields.get("expiration_date"))
     is_deleted = fields.get("state") in DELETED_STATES
     deleted = (moment(fields.get("deleted_at")) or updated or created) if is_deleted else None
@@ -129,7 +133,8 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
         yield ImportItem(where, refused="It is deleted, without a time of deletion.")
         return
     metadata = next((fields[name] for name in ("metadata", "metadata_") if isinstance(fields.get(name), dict) and fields[name]), None)
-    read = _READ | VECTORS | ({"expiration_date"} if expires else frozenset())
+    beside = {"expiration_date": expires, "date": day, "fact": fields.get("fact") == text}
+    read = _READ | VECTORS | {name for name, is_read in beside.items() if is_read}
     metadata = {**import_rows.unread(fields, read), **(metadata or {})}
     for kind, named in (("vectors", VECTORS), ("earlier states", {"history"})):
         if any(fields.get(name) for name in named):
@@ -143,6 +148,7 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
         text,
         source=me or text_in(fields.get("user_id")) or None,
         session_id=text_in(fields.get("run_id")) or None,
+        occurred_at=day,
         created_at=created,
         updated_at=updated if created else None,
         deleted_at=deleted,

@@ -26,6 +26,7 @@ LINES_LOOKED_AT = 10
 _METADATA = re.compile(rb'\{\s{0,9}"chat_metadata"\s{0,9}:\s{0,9}\{')
 _NAMES, _MESSAGE = {"user_name", "character_name"}, {"mes", "is_user", "name"}
 _OF_USER = re.compile(r'"is_user"\s{0,9}:\s{0,9}true')
+_OF_GROUP = re.compile(r"\{\{\s{0,9}(?:group|charIfNotGroup)\s{0,9}\}\}", re.IGNORECASE)
 # Names that stand for nobody.
 _UNUSED = frozenset({"", "unused"})
 
@@ -48,7 +49,7 @@ def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
 
 def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     me, session = options.me, PurePosixPath(name).stem
-    user, character = _user_who_speaks(source, name), ""
+    user, character, group = _user_who_speaks(source, name), "", _group(source, name)
     seen = Counter[tuple[str, ...]]()
     for number, line in lines(blocks(source, name), name):
         where = f"{name}, line {number}"
@@ -69,7 +70,7 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             yield from _left_out(where, message, said, thoughts=said is not text)
             if message.get("is_system") is True:
                 continue
-            named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""))
+            named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""), group)
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
             time = written_time(message.get("send_date"), options.zone)
             by = {"source": speaker, "role": import_rows.role_of(speaker, by_user=True) if by_user else None}
@@ -94,6 +95,15 @@ def _user_who_speaks(source: Source, name: str) -> str:
         if message and message.get("is_user") is True and (user := _name(message, "name")):
             return user
     return ""
+
+
+def _group(source: Source, name: str) -> str:
+    """The names of all characters who speak, if a message has a placeholder for them."""
+    if not any(_OF_GROUP.search(line) for _, line in lines(blocks(source, name), name)):
+        return ""
+    messages = filter(None, (json_object(line) for _, line in lines(blocks(source, name), name)))
+    said = (message for message in messages if "mes" in message and not (message.get("is_user") or message.get("is_system")))
+    return ", ".join(dict.fromkeys(filter(None, (_name(message, "name") for message in said))))
 
 
 def _left_out(where: str, message: Mapping[str, Any], text: str, *, thoughts: bool) -> Iterator[ImportItem]:

@@ -192,6 +192,7 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_source(_documents), "keep", is_general=True),
     _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
     _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file),
+    _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
     _chat(Format.FACTS, fact_lists.recognizes, fact_lists.read_file),
     # JSON and JSON lines
     FormatRow(Format.MCP_MEMORY, _is_graph, _of_author(knowledge_graph.read), "keep"),
@@ -212,7 +213,6 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.SKILLBOOK, lambda head: lessons.is_skillbook(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.CLAUDE_MEM, lambda head: lessons.is_claude_mem(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.MEMORY_SERVICE, lambda head: memory_service.is_export(dict(head.fields)), _of_author(memory_service.read), "keep"),
-    _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
     _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file),
     *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK)),
     _assistant(Format.CHARACTER_AI),

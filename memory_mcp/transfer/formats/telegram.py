@@ -13,7 +13,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, mom
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import Turn, in_zone, media_kind, message_items
+from memory_mcp.transfer.formats.turns import Turn, in_zone, media_kind, message_items, quoted
 
 FORM = "telegram"
 PROGRAM = "Telegram"
@@ -62,10 +62,12 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
     is_said = message.get("type", "message") == "message"
     title = chat.get("name") or ("Saved Messages" if chat.get("type") == "saved_messages" else chat.get("id", ""))
     notice = "calls" if message.get("action") in ("phone_call", "group_call") else "notices"
+    said = _text(message.get("text")) or _text(message.get("text_entities"))
+    forwarded_from = message.get("forwarded_from")
     identity = (chat.get("id", ""), str(message.get("id") or local))
     return Turn(
         speaker,
-        (_text(message.get("text")) or _text(message.get("text_entities"))) if is_said else "",
+        (quoted(said) if forwarded_from not in (None, speaker) else said) if is_said else "",
         moment(message.get("date_unixtime")) or _local(local, options),
         " ".join(filter(None, (PROGRAM, title, local[:10]))),
         identity,
@@ -75,7 +77,7 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
             "chat": title,
             "message": identity[1],
             EDITED_AT: moment(message.get("edited_unixtime")) or _local(text_in(message.get("edited")), options),
-            "forwarded_from": message.get("forwarded_from"),
+            "forwarded_from": forwarded_from,
             "reply_to": message.get("reply_to_message_id"),
         },
     )

@@ -24,6 +24,7 @@ from memory_mcp.wording import sentence
 
 BRANCHES, HIDDEN = "messages of branches that are not shown", "system and hidden messages"
 THOUGHTS, TOOLS, PICTURES, FILES = "thoughts", "uses of tools", "pictures and files", "contents of files"
+FORWARDS = "forwarded messages beside a text"
 # The parts of a message by their types in the programs of assistants: what is said, and the kinds of what isn't.
 _SAID = frozenset({"text", "input_text", "output_text", "voice_note", "REQUEST", "RESPONSE"})
 _NOT_SAID = dict.fromkeys(("think", "thinking", "THINK"), THOUGHTS) | dict.fromkeys(("image", "image_file", "image_url", "file"), PICTURES)
@@ -127,6 +128,11 @@ class Message:
     said_at: str | None = None
     left_out: tuple[str, ...] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+def quoted(text: str) -> str:
+    """What somebody passes on of another, each line with the mark of a quotation."""
+    return "\n".join(f"> {line}" for line in text.split("\n")) if text.strip() else ""
 
 
 def is_said(part: Mapping[str, Any]) -> bool:

@@ -410,6 +410,9 @@ def test_a_character_card_makes_a_persona_and_comes_back_as_a_card(shared_server
     assert {name: first[name] for name in entry} == {**entry, "content": "@@depth 4\nミレイは塩を食べられない。"}
     assert (second["keys"], second["content"]) == (["小樽"], "[[小樽]]へ行った")
     assert ok(memory_mcp("import", str(exported), "-p", "mirei")).endswith("mirei: 0 stored, 3 known already, 0 refused\n")
+    file.write_text(json.dumps({"entries": [{"keys": ["鐘"], "content": "{{char}}は鐘を鳴らす。"}]}), encoding="utf-8")
+    ok(memory_mcp("import", str(file), "-p", "mirei"))
+    assert "ミレイは鐘を鳴らす。" in ok(memory_mcp("export", "-p", "mirei"))
 
 
 def test_a_card_of_somebody_else_replaces_the_persona_only_if_asked(shared_server: RunningServer, tmp_path: Path) -> None:
