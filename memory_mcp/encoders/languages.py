@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from memory_mcp.encoders.models import Centers
+if TYPE_CHECKING:  # it needs numpy
+    from memory_mcp.encoders.models import Centers
+
 
 Model = TypeVar("Model")
 
@@ -67,7 +69,7 @@ class _Limited:
         self._model, self._languages = model, tuple(languages)
 
     @property
-    def centers(self) -> Centers | None:
+    def centers(self) -> "Centers | None":
         """Of an embedder, with what the languages say of them."""
         centers: Centers | None = self._model.centers
         return centers and centers.limited(self._languages)

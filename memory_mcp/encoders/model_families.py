@@ -9,12 +9,14 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from memory_mcp.encoders.languages import covers
-from memory_mcp.encoders.models import Centers
+
+if TYPE_CHECKING:  # it needs numpy
+    from memory_mcp.encoders.models import Centers
 
 ST_CONFIG = "config_sentence_transformers.json"
 MODEL_CARD = "README.md"
@@ -179,7 +181,7 @@ def known_languages(model: str) -> Languages:
     return next((languages for pattern, languages in _LANGUAGES if re.match(pattern, name)), None)
 
 
-def scale_of(centers: Centers | None) -> Scale:
+def scale_of(centers: "Centers | None") -> Scale:
     """The scale of a model's vectors."""
     return replace(APART, spread=centers.spread, weight=centers.weight) if centers else AS_THEY_ARE
 

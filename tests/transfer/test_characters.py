@@ -285,14 +285,19 @@ def test_an_edited_entry_keeps_its_key_wherever_it_stands(tmp_path: Path) -> Non
     assert len({row["key"] for row in first}) == 3
 
 
-def test_an_entry_keeps_its_key_when_the_character_is_called_otherwise(tmp_path: Path) -> None:
+def test_an_entry_keeps_its_key_when_the_character_gets_a_nickname(tmp_path: Path) -> None:
     (first,) = facts(read(tmp_path / "a.json", V2, "健太"))
-    for change in ({"nickname": "ミィ"}, {"name": "ミレーヌ"}, {"name": "ミレーヌ", "nickname": "ミィ"}):
-        (again,) = facts(read(tmp_path / "a.json", {**V2, "data": {**DATA, **change}}, "Ken"))
-        assert again["key"] == first["key"]
-        assert again["content"].startswith(f"{[*change.values()][-1]}は塩")
-    # The key that an entry had while it was known by the name of its character.
-    assert first["former_keys"] == ["lorebook_" + hashlib.sha256("ミレイ\x1f\x1f塩\x1f/sal.*/i".encode()).hexdigest()[:24]]
+    (again,) = facts(read(tmp_path / "a.json", {**V2, "data": {**DATA, "nickname": "ミィ"}}, "Ken"))
+    assert again["key"] == first["key"]
+    assert again["content"].startswith("ミィは塩")
+    # The key that an entry had while it was known by the nickname.
+    assert again["former_keys"] == ["lorebook_" + hashlib.sha256("ミィ\x1f\x1f塩\x1f/sal.*/i".encode()).hexdigest()[:24]]
+
+
+def test_the_lorebooks_of_two_characters_are_two(tmp_path: Path) -> None:
+    (first,) = facts(read(tmp_path / "a.json", V2, "健太"))
+    (other,) = facts(read(tmp_path / "b.json", {**V2, "data": {**DATA, "name": "アヤ"}}, "健太"))
+    assert first["key"] not in (other["key"], *other.get("former_keys", ()))
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,9 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         yield from item.lines.too_long(f"{name}, line {item.number}")
 
 
-def kind_of(text: str, *, is_bare: bool = False, has_calls: bool = True) -> str | None:
-    """What a message is if it is no text. `is_bare`: the words for pictures and the like have no brackets; `has_calls`: the chat has calls."""
-    if has_calls and _CALL.fullmatch(text):
+def kind_of(text: str, *, is_bare: bool = False) -> str | None:
+    """What a message is if it is no text. `is_bare`: the words for pictures and the like have no brackets."""
+    if _CALL.fullmatch(text):
         return "calls"
     if _DELETED.fullmatch(text):
         return "deleted messages"
@@ -189,9 +189,8 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
     names = frozenset({title, *(words for words in unplanned if beginnings[words] >= SAID_OFTEN)})
     survey = _Survey(space, order.is_day_first(in_doubt=not is_american), names | (_names(beginnings) if space == " " else frozenset()))
-    knows_all = sum(beginnings[words] for words in names) >= begun * NAMES_SHARE
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
-    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name)), survey, of_space, knows_all=knows_all))
+    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name)), survey, of_space))
 
 
 def _form(message: Message) -> _Form:
@@ -237,9 +236,8 @@ def _columns(rest: str, survey: _Survey) -> tuple[str, str]:
     return speaker, rest[len(speaker) + 1 :]
 
 
-def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Counter[_Form], *, knows_all: bool) -> frozenset[int]:
-    """The numbers of the lines that look like a message and are none: their time is written otherwise, the clock falls back, or they are by nobody who is
-    known, with no column of a speaker, and at a time that people plan with."""
+def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Counter[_Form]) -> frozenset[int]:
+    """The numbers of the lines that look like a message and are none: their time is written otherwise, or the clock falls back."""
     usual = max(
         forms,
         key=lambda form: (sum(count for each, count in forms.items() if each[:3] == form[:3]), form[3] > 0, forms[form]),
@@ -258,9 +256,8 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
         speaker, _ = _columns(rest, survey)
         is_by_program, is_named = _is_by_program(rest), bool(speaker) and speaker in survey.names
         has_column = bool(speaker) and survey.space != " "
-        is_planned = knows_all and not (is_by_program or is_named or has_column) and minute % _PLANNED_MINUTES == 0
         is_usual = form[:3] == usual[:3] and form[3] in (0, usual[3])
-        if day and (is_planned or not (is_usual or is_by_program or (is_named and has_column))):
+        if day and not (is_usual or is_by_program or (is_named and has_column)):
             further.add(number)
         else:
             at = hour_of(int(message["hour"]), message["before"], message["after"]) * 60 + minute
