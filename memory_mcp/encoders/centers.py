@@ -5,18 +5,30 @@ vectors compare contents (docs/decisions/0025-what-vectors-count.md). Of a langu
 those of others.
 """
 
+import logging
+import re
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from memory_mcp.encoders.embedding import Identity, TextModel
+from memory_mcp.encoders.failures import BULK_SECONDS, first_line
 from memory_mcp.encoders.model_families import OF_QUESTIONS, OF_TEXTS
-from memory_mcp.encoders.models import Centers, Vectors
+from memory_mcp.encoders.models import CENTERED, Centers, Vectors
 
 # The least share of pairs of a question's own answer and another one that a model which knows the language orders rightly. Random vectors: half of them, at
 # most .63 of the 132 pairs of a language; all-MiniLM-L6-v2 in Japanese .59, in English 1; multilingual-e5-small .98 and .99.
 LEAST_TOLD_APART = 0.75
+# The least share of pairs of statements with and without a common sentence that a model orders rightly which reads texts at all, whatever languages it knows.
+# multilingual-e5-small 1 in both languages, all-MiniLM-L6-v2 .97 in Japanese, which it does not know; random vectors .5, at most .75 in the better of the two (of 600 drawn).
+LEAST_READ = 0.8
+# How many stored texts are asked for in one call, and how long all may take until the rest is put off.
+PART, SECONDS = 6, BULK_SECONDS
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +157,75 @@ _ENGLISH = Language(
 LANGUAGES = (_JAPANESE, _ENGLISH)
 
 
+class _Asked:
+    """The vectors that a model gives for the built-in texts, asked for in small parts, so that what fails is taken up where it stopped."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+        self._questions: dict[str, Any] = {}
+        self._texts: dict[str, Any] = {}
+
+    def all(self) -> tuple[list[Vectors], list[Vectors], list[Vectors]]:
+        """The statements, the questions and the answers of each language, each of shape (texts, dimension) and of rows of length 1.
+
+        Raises:
+            TimeoutError: the model is too slow.
+            Exception: whatever the model raises.
+        """
+        until = time.monotonic() + SECONDS
+        texts = [text for language in LANGUAGES for text in (*language.statements, *language.answers) if text not in self._texts]
+        for part in (texts[start : start + PART] for start in range(0, len(texts), PART)):
+            self._texts.update(zip(part, self._model.embed_documents(part), strict=True))
+            _check(until)
+        for question in (question for language in LANGUAGES for question in language.questions):
+            if question not in self._questions:
+                self._questions[question] = self._model.embed_query(question)
+                _check(until)
+        return (
+            [_unit([self._texts[text] for text in language.statements]) for language in LANGUAGES],
+            [_unit([self._questions[text] for text in language.questions]) for language in LANGUAGES],
+            [_unit([self._texts[text] for text in language.answers]) for language in LANGUAGES],
+        )
+
+
 def measured(identity: Identity, model: TextModel) -> Identity:
-    """The same with the centers of the model's vectors, if it knows one of the languages, and without those that it does not know."""
-    weight = OF_QUESTIONS if identity.traits.prefixes.query != identity.traits.prefixes.document else OF_TEXTS
-    centers = replace(centers_of(model), weight=weight)
-    unknown = {language.code for language, is_known in zip(LANGUAGES, centers.known, strict=True) if not is_known}
-    return replace(identity, centers=centers if any(centers.known) else None, traits=identity.traits.without(unknown))
+    """The same with the centers of the model's vectors, if it knows one of the languages, and without those that it does not know. A model that knows neither
+    is as it was, unless it does not read texts at all. So is one that fails or takes too long, and `measure` of it tries again."""
+    asked = _Asked(model)
+
+    def attempt(level: int = logging.DEBUG) -> Identity:
+        try:
+            return _described(identity, *asked.all())
+        except Exception as error:  # noqa: BLE001  each model raises its own errors
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            logger.log(level, "%s is used without having been measured, which is tried again later: %s", identity.name, reason)
+            return replace(identity, measure=attempt)
+
+    return attempt(logging.WARNING)
 
 
 def centers_of(model: TextModel) -> Centers:
-    """The centers of a model for each language, from vectors of any length, and which of the languages it knows."""
-    embed_queries = getattr(model, "embed_queries", None) or (lambda texts: [model.embed_query(text) for text in texts])
-    statements = [_unit(model.embed_documents(list(language.statements))) for language in LANGUAGES]
-    questions = [_unit(embed_queries(list(language.questions))) for language in LANGUAGES]
-    answers = [_unit(model.embed_documents(list(language.answers))) for language in LANGUAGES]
+    """The centers of a model for each language, from vectors of any length, and which of the languages it knows.
+
+    Raises:
+        Exception: whatever the model raises.
+    """
+    return _centers(*_Asked(model).all())
+
+
+def _described(identity: Identity, statements: list[Vectors], questions: list[Vectors], answers: list[Vectors]) -> Identity:
+    centers, traits = _centers(statements, questions, answers), identity.traits
+    known = {code for code, is_known in zip(CENTERED, centers.known, strict=True) if is_known}
+    if known:
+        weight = OF_QUESTIONS if traits.prefixes.query != traits.prefixes.document else OF_TEXTS
+        return replace(
+            identity, centers=replace(centers, weight=weight).among(traits.languages), traits=traits.without({*CENTERED} - known)
+        )
+    reads = [_read(language.statements, rows) >= LEAST_READ for language, rows in zip(LANGUAGES, statements, strict=True)]
+    return identity if any(reads) else replace(identity, traits=traits.without(CENTERED))
+
+
+def _centers(statements: list[Vectors], questions: list[Vectors], answers: list[Vectors]) -> Centers:
     nearness = [_apart(asked) @ _apart(answered).T for asked, answered in zip(questions, answers, strict=True)]
     known = tuple(told_apart(rows) >= LEAST_TOLD_APART for rows in nearness)
     others = [rows[~np.eye(len(rows), dtype=bool)] for rows, is_known in zip(nearness, known, strict=True) if is_known]
@@ -175,6 +242,21 @@ def told_apart(nearness: Vectors) -> float:
     order."""
     nearer = nearness.diagonal()[:, None] > nearness
     return float(nearer.sum() / (nearness.size - len(nearness)))
+
+
+def _read(statements: Sequence[str], vectors: Vectors) -> float:
+    """The share of pairs, one of two statements with a common sentence and one of two without, of which the first two are nearer to each other."""
+    sentences = [{*re.split(r"[。！.!] *", re.sub(r"^\[.*?\] (\w+: )?", "", text))} - {""} for text in statements]
+    first, second = np.triu_indices(len(sentences), 1)
+    is_alike = np.array([not sentences[one].isdisjoint(sentences[other]) for one, other in zip(first, second, strict=True)])
+    rows = _apart(vectors)
+    nearness = (rows @ rows.T)[first, second]
+    return float((nearness[is_alike][:, None] > nearness[~is_alike]).mean())
+
+
+def _check(until: float) -> None:
+    if time.monotonic() > until:
+        raise TimeoutError(f"it took more than {SECONDS:g} s")
 
 
 def _apart(rows: Vectors) -> Vectors:

@@ -28,7 +28,8 @@ TokenSpans = Callable[[str], Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What is known about a loaded embedding model. `max_tokens` is None if the model has no known limit."""
+    """What is known about a loaded embedding model. `max_tokens` is None if the model has no known limit. `measure` tries again to find out what is not known
+    because the model failed."""
 
     name: str
     dimension: int
@@ -36,6 +37,7 @@ class Identity:
     traits: Traits = UNKNOWN
     max_tokens: int | None = None
     centers: Centers | None = None
+    measure: "Callable[[], Identity] | None" = None
 
 
 class TextModel(Protocol):
@@ -91,13 +93,25 @@ class PooledEmbedder(Pooled):
         """
         super().__init__(model, identity.name, pool, caches, identity.traits, breaker, owns_pool=owns_pool)
         self.dimension, self.generation = identity.dimension, identity.generation
-        self.centers, self.max_tokens = identity.centers, identity.max_tokens
+        self.centers, self.max_tokens, self._measure = identity.centers, identity.max_tokens, identity.measure
         self.texts_at_once = batch * pool.workers
         self._embed_queries = embed_queries
         self._token_spans = token_spans
         self._batch_limits = batch, characters
         self._under_way: dict[bytes, Future[Any]] = {}
         self._documents_under_way: dict[bytes, Future[Any]] = {}
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the model answered when it was measured."""
+        return self._measure is None
+
+    def measure(self) -> bool:
+        """Measures the model, if it has not been. Returns whether it has been now. Slow."""
+        if self._measure:
+            found = self._measure()
+            self.centers, self.traits, self._measure = found.centers, found.traits, found.measure
+        return self.is_measured
 
     def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
         """Token offsets from the model's tokenizer, or else an estimate."""

@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, cast
 
+from memory_mcp.encoders.models import Centers
+
 Model = TypeVar("Model")
 
 # A CJK character carries as much as about three letters.
@@ -61,8 +63,14 @@ def _scripts(language: str) -> Sequence[str]:
 class _Limited:
     """A model with other languages than its own, otherwise as it is."""
 
-    def __init__(self, model: object, languages: Sequence[str]) -> None:
+    def __init__(self, model: Any, languages: Sequence[str]) -> None:
         self._model, self._languages = model, tuple(languages)
+
+    @property
+    def centers(self) -> Centers | None:
+        """Of an embedder, with what the languages say of them."""
+        centers: Centers | None = self._model.centers
+        return centers and centers.limited(self._languages)
 
     def covers(self, text: str) -> bool:
         return covers(self._languages, text)

@@ -4,7 +4,7 @@ Nothing here imports torch: a machine without models must not pay for it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -13,14 +13,18 @@ import numpy.typing as npt
 State = Literal["off", "absent", "loading", "loaded"]
 Vectors = npt.NDArray[np.float32]
 
+# The languages in which it is measured what the vectors of a model are like (`encoders.centers`).
+CENTERED = ("ja", "en")
+
 # A loaded model must answer this before it is used.
 PROBE = "今日は誰と話しましたか。 Whom did I talk to today?"
 
 
 @dataclass(frozen=True, slots=True)
 class Centers:
-    """What all statements of a language share, and all questions: a row for each language, of shape (languages, dimension). `known`: whether the model knows
-    the language; the vectors of others say nothing. `spread`: the standard deviation of the nearness of a question to what does not answer it.
+    """What all statements of a language share, and all questions: a row for each language of `CENTERED`, of shape (languages, dimension). `known`: whether the
+    vectors nearest to it count. Those of a language that the model does not know say nothing. But where it may know a third language, they may be of that.
+    `spread`: the standard deviation of the nearness of a question to what does not answer it.
     `weight`: what the vectors count beside the words."""
 
     statements: Vectors
@@ -28,6 +32,18 @@ class Centers:
     known: tuple[bool, ...]
     spread: float
     weight: float = 0.5
+
+    def among(self, languages: Sequence[str] | None) -> "Centers":
+        """Those of a model that knows these languages (`ja`, `en`, `zh`, …; None: nobody says which)."""
+        codes = None if languages is None else {language.lower()[:2] for language in languages}
+        may_know_others = codes is None or not codes <= {*CENTERED}
+        return replace(self, known=tuple(is_known or may_know_others for is_known in self.known))
+
+    def limited(self, languages: Sequence[str]) -> "Centers | None":
+        """Those of a model that is to be used in these languages; None if none of them has a center."""
+        codes = {language.lower()[:2] for language in languages}
+        known = tuple(is_known or code in codes for code, is_known in zip(CENTERED, self.known, strict=True))
+        return None if codes.isdisjoint(CENTERED) else replace(self, known=known).among(languages)
 
 
 class Embedder(Protocol):

@@ -19,7 +19,7 @@ from memory_mcp.domain import Showing
 from memory_mcp.errors import MemoryMCPError
 from memory_mcp.jobs.chore_worker import Chore
 from memory_mcp.personas.registry import Persona, Personas
-from memory_mcp.store import feedback, memory_usage
+from memory_mcp.store import feedback, usage_and_forgetting
 
 # Keys of one persona between two writes; further ones are not counted.
 COUNTED_LIMIT = 10_000
@@ -103,7 +103,7 @@ class Usage:
             return
 
         def write(connection: apsw.Connection) -> None:
-            memory_usage.record_uses(connection, counts.uses)
+            usage_and_forgetting.record_uses(connection, counts.uses)
             if counts.shown:
                 feedback.record_showings(connection, counts.shown, max(counts.shown.values()) - SHOWN_DAYS)
             feedback.record_searches(connection, counts.searches)

@@ -70,10 +70,7 @@ def with_types(relation: StatedRelation, types: Collection[str]) -> StatedRelati
 
 
 def format_relation(relation: StatedRelation) -> str | None:
-    """The notation that `parse_relation` reads: `田中|Person > works_on > プロジェクトA`. None where a name contains an arrow or
-    a bar."""
-    if "|" in relation.source or "|" in relation.target:
-        return None
+    """The notation that `parse_relation` reads: `田中|Person > works_on > プロジェクトA`. None where a name contains an arrow."""
     types = [type_ for type_ in (relation.source_type, relation.target_type) if type_]
     source = f"{relation.source}|{relation.source_type}" if relation.source_type else relation.source
     target = f"{relation.target}|{relation.target_type}" if relation.target_type else relation.target

@@ -118,7 +118,7 @@ def _words_of(text: bytes) -> Iterator[list[str]]:
 
 @cache
 def _dictionary() -> _Dictionary | None:
-    text = b"".join((DIRECTORY / name).read_bytes() for name in FILES if (DIRECTORY / name).is_file())
+    text = b"".join((DIRECTORY / name).read_bytes().replace(b"\r\n", b"\n") for name in FILES if (DIRECTORY / name).is_file())
     own = "".join("\t".join(group.split()) + "\n" for group in words("ja", "same"))
     return _Dictionary(text + own.encode()) if text else None
 

@@ -10,9 +10,9 @@ import operator
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import snowballstemmer
@@ -58,9 +58,14 @@ _SIGNS = mapping("en", "signs")
 PARTS_LIMIT, LONGEST_WORD, LEAST_CHARACTERS, LEAST_DIGITS = 5, 40, 3, 7
 _UNSPACED, _KANJI = re.compile(f"[{UNSPACED}]"), re.compile(f"[{HAN}]")
 KATAKANA_WORD = re.compile(f"[{KATAKANA}]{{2,{LONGEST_KATAKANA}}}")
-_NUMBERED = re.compile(r"(?<![^\W_])([a-z]{2,})( ?)(\d+)(?![\d.])")
+# Words in a row, which may be one to others, and the letters and numbers in each, which may be words. How many of either are one name, and
+# the letters of a word that is hardly one by itself.
+_SPACED = rf"[^\W_{UNSPACED}]+(?:\.\d+)*"
+_IN_A_ROW, _SPACED_WORD, _PIECE = re.compile(f"{_SPACED}(?:[ -]{_SPACED})*"), re.compile(_SPACED), re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
+MOST_SPACED, MOST_PIECES, SHORT_WORD = 3, 4, 3
 _MARKED = re.compile("([a-z])[\u0300-\u036f]+")
 
+_TWO_PARTS = {written.replace(" ", ""): written for written in words("en", "two_parts")}
 _STOPWORDS, _UNITS = frozenset(words("en", "function_words")), frozenset(words("en", "units"))
 
 # What separates the words of a Japanese question. The pairs within these, and of their ends with a particle, say nothing of what is asked
@@ -158,9 +163,29 @@ def query_phrases(text: str) -> list[str]:
     return list(pairs)[:QUERY_PHRASES_LIMIT]
 
 
-def numbered_names(text: str) -> list[str]:
-    """Names with a number as others may write them: iphone15 of iPhone 15, and iphone 15 of iPhone15."""
-    return [f"{_stemmed(name)} {number}" if not space else name + number for name, space, number in _NUMBERED.findall(plain(text))]
+def spaced_otherwise(text: str) -> list[tuple[int, int, str]]:
+    """What others may write with more spaces or fewer, as phrases of tokens with their places (start, end, phrase): a name and its number
+    (iphone15 of iPhone 15, iphone 15 of iPhone15), and a short word with another (airpods of air pods, wi fi of wifi). Function words are
+    in none. `text` is in normalized width."""
+    text = text[:SHORT_QUERY]
+    rows = (list(_SPACED_WORD.finditer(text, *row.span())) for row in _IN_A_ROW.finditer(text))
+    sizes = range(1, MOST_SPACED + 1)
+    windows = (row[first : first + size] for row in rows for size in sizes for first in range(len(row) - size + 1))
+    found = ((words[0].start(), words[-1].end(), phrase) for words in windows for phrase in _spaced_otherwise([word[0] for word in words]))
+    return list(islice(found, QUERY_PHRASES_LIMIT))
+
+
+def _spaced_otherwise(words: Sequence[str]) -> Iterator[str]:
+    joined = "".join(words)
+    known = _TWO_PARTS.get(normalise(joined), "").split()
+    pieces = known or [piece for word in words for piece in _PIECE.findall(word)]
+    has_number = any(map(str.isdecimal, joined)) and any(map(str.isalpha, joined))
+    is_short = len(words) == 2 and min(map(len, words)) <= SHORT_WORD and joined.isalpha()
+    is_name = len(joined) <= LONGEST_WORD and not any(map(is_function_word, words))
+    if len(words) > 1 and (known or (is_name and (has_number or is_short))):
+        yield tokens(joined)[-1]
+    if len(words) < len(pieces) <= MOST_PIECES and (known or not any(map(is_function_word, pieces))):
+        yield " ".join(tokens(" ".join(pieces)))
 
 
 def fragments(text: str, words_of_kana: Iterable[str]) -> frozenset[str]:

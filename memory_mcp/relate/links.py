@@ -5,7 +5,7 @@ Both only add a hint: nothing is replaced. A link says which of them made it, an
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import datetime, timedelta
 
 import apsw
@@ -55,13 +55,14 @@ def link_by_rules(connection: apsw.Connection, counts: TokenCounts, memory_ids: 
             newer, _ = memory_links.newer_and_earlier(connection, memory.id)
             for other_id in newer.union(other.id for other in near[memory.id] if _sign(other, memory)):
                 found_by[other_id].add(memory.id)
-    # A link may be found from either end. It is always made for the newer one, by all that this may be news of.
+    # A link may be found from either end. It is always made for the newer one, by all that this may be news of: of several plans it is of none.
     for memory in sorted(memories.by_ids(connection, {*near, *found_by}).values(), key=_told):
         if _may_be_linked(memory):
             _, linked = memory_links.newer_and_earlier(connection, memory.id)
-            by_words = {other.id for other in near.get(memory.id) or _near(connection, counts, memory)}
-            others = _comparable(connection, memory, by_words | linked | found_by[memory.id])
-            earlier = [(other, sign) for other in others if (sign := _sign(memory, other))]
+            also = linked | found_by[memory.id]
+            earlier = _earlier(connection, memory, near.get(memory.id, ()), also)
+            if memory.id not in near and any(sign == "plan" for _, sign in earlier):
+                earlier = _earlier(connection, memory, _near(connection, counts, memory), also)
             _replace(connection, memory, "rule", _that_hold(connection, memory, earlier), CONFIDENCE, now)
 
 
@@ -157,6 +158,13 @@ def _told(memory: Memory) -> tuple[datetime, int]:
 
 def _sign(newer: Memory, earlier: Memory) -> Sign | None:
     return sign_of_news(analysis(newer.content), analysis(earlier.content)) if _told(earlier) < _told(newer) else None
+
+
+def _earlier(connection: apsw.Connection, newer: Memory, near: Iterable[Memory], also: Set[int]) -> list[tuple[Memory, Sign]]:
+    """Those of the memories `near`, and of these others, that may no longer hold because of a newer one."""
+    by_id = {memory.id: memory for memory in near}
+    others = (*by_id.values(), *_comparable(connection, newer, also - by_id.keys()))
+    return [(memory, sign) for memory in others if (sign := _sign(newer, memory))]
 
 
 def _that_hold(connection: apsw.Connection, newer: Memory, earlier: Sequence[tuple[Memory, Sign]]) -> list[Memory]:

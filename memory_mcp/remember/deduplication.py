@@ -31,21 +31,21 @@ class Known:
     writes: set[str]
 
     @classmethod
-    def among(cls, connection: apsw.Connection, drafts: Sequence[Draft], writes: Sequence[str]) -> "Known":
-        """Those of these drafts, whose digests are `writes`."""
+    def among(cls, connection: apsw.Connection, drafts: Sequence[Draft], digests: Sequence[str]) -> "Known":
+        """Those of these drafts, whose writes have these `digests`."""
         keys = [draft.restored.key for draft in drafts if draft.restored.key]
         stored = memories.stored_keys(connection, keys) | tombstones.erased_among(connection, keys)
-        return cls(stored, memories.stored_writes(connection, writes))
+        return cls(stored, memories.stored_writes(connection, digests))
 
-    def may_hold(self, draft: Draft, write: str) -> bool:
+    def may_hold(self, draft: Draft, digest: str) -> bool:
         """Whether `settle` may have an outcome for a draft."""
-        return draft.restored.key in self.keys or write in self.writes
+        return draft.restored.key in self.keys or digest in self.writes
 
-    def add(self, draft: Draft, write: str) -> None:
+    def add(self, draft: Draft, digest: str) -> None:
         """Notes a draft that was stored."""
         if draft.restored.key:
             self.keys.add(draft.restored.key)
-        self.writes.add(write)
+        self.writes.add(digest)
 
 
 def settle(connection: apsw.Connection, draft: Draft, now: datetime, clash: Clash = "refuse") -> Outcome | None:

@@ -8,7 +8,6 @@ import apsw
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Clash, Draft, Outcome
 from memory_mcp.errors import MemoryMCPError
-from memory_mcp.graph.update.entity_linking import check_relation_types
 from memory_mcp.remember.deduplication import settle, taken
 from memory_mcp.remember.revise import unknown_predecessor
 from memory_mcp.remember.validation import redacted
@@ -21,7 +20,6 @@ class Foreseen:
     def __init__(self) -> None:
         self._contents: dict[str, int] = {}  # by key
         self._writes: set[str] = set()
-        self._types: dict[str, str] = {}  # display names by type
 
     def outcomes(
         self, connection: apsw.Connection, drafts: Sequence[Draft], now: datetime, clash: Clash, privacy: Privacy
@@ -33,15 +31,10 @@ class Foreseen:
         """Whether an earlier draft of this run would store a memory with this key."""
         return key in self._contents
 
-    def add_type(self, name: str, display_name: str) -> None:
-        """Notes a type of entities that this run would store."""
-        self._types[name] = display_name
-
     def _outcome(self, connection: apsw.Connection, received: Draft, now: datetime, clash: Clash, privacy: Privacy) -> Outcome:
         draft = received
         try:
             draft, _ = redacted(received, privacy)
-            check_relation_types(connection, draft.relations, self._types)
             outcome = self._repeated(draft, clash) or settle(connection, draft, now, clash)
             if outcome:
                 return outcome

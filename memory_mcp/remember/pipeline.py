@@ -1,10 +1,9 @@
 """The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations,
-operation, queue row) → log → similar memories. Related ones are the caller's: search/related.py.
+operation, queue row) → log → similar memories. Related memories are looked up by the caller (search/related.py).
 
-An answer means that the memory is on the disk and can be found.
+An answer means that the memory is on the disk and can be found. What follows the commit (log, similar) never fails the answer.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,35 +13,26 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp.config.settings import Privacy
-from memory_mcp.domain import Chunk, Clash, Draft, Filters, Memory, Outcome, Remembered, Similar
+from memory_mcp.domain import Chunk, Clash, Draft, Memory, Outcome, Remembered
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.graph.update import entity_linking
-from memory_mcp.language.budget import preview
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.sentences import split
-from memory_mcp.language.tokens import is_single_kanji, jaccard, tokens
 from memory_mcp.personas.registry import Persona
 from memory_mcp.remember.deduplication import RETRY_WINDOW, Known, is_stricter, settle
 from memory_mcp.remember.revise import Revision, replace_memory, revise_stored, unknown_predecessor
+from memory_mcp.remember.similar import compared
 from memory_mcp.remember.validation import redacted
 from memory_mcp.store import expiry, memories, memory_rows, operations, trash
 from memory_mcp.store.graph import relation_queue
 from memory_mcp.store.graph.entities.names import KnownNames
-from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.operations import CONFIRM, Operation
 from memory_mcp.store.timestamps import optional_to_text
 from memory_mcp.store.vectors import chunks as chunk_table
 from memory_mcp.store.vectors import stored_vectors
-from memory_mcp.tracing import span, spanned
-
-logger = logging.getLogger(__name__)
+from memory_mcp.tracing import span
 
 EDITED = "edited in an imported file"
-# Nearly equal memories are reported, and the new one is stored all the same: the least Jaccard index of the tokens, and the most that are
-# reported.
-SIMILARITY_FLOOR, SIMILAR_LIMIT = 0.7, 5
-# Nearly equal texts share nearly all tokens, so a few rare ones find them: the limits of tokens, and of rows for each token.
-LOOKUP_TOKENS, LOOKUP_ROWS = 12, 200
 
 
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy) -> Remembered:
@@ -61,7 +51,7 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
         )
     if operation:
         persona.log.append(persona.name, operation)
-    similar, rivals = _compared(persona, draft, key)
+    similar, rivals = compared(persona, draft, key)
     stored = operation is not None and operation.operation == "create"
     return Remembered(
         key,
@@ -73,35 +63,6 @@ def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, p
         added_relations=added_relations,
         expires_at=expires_at,
     )
-
-
-@spanned("similar")
-def _compared(persona: Persona, draft: Draft, key: str) -> tuple[tuple[Similar, ...], tuple[str, ...]]:
-    """Current memories nearly equal to a new one, and the keys of others that replace the same predecessor. The memory is stored
-    already, so a failure here is only logged.
-    """
-    try:
-        with persona.database.read() as connection:
-            rivals = memory_rows.successors(connection, draft.supersedes) if draft.supersedes else []
-            return _similar(connection, draft.content, except_key=key), tuple(rival for rival in rivals if rival != key)
-    except (MemoryMCPError, apsw.Error, MemoryError, OSError) as error:
-        logger.warning("%s of %s is stored, and could not be compared: %s", key, persona.name, error)
-        return (), ()
-
-
-def _similar(connection: apsw.Connection, content: str, except_key: str) -> tuple[Similar, ...]:
-    """Current memories with nearly the tokens of `content`, the most similar first."""
-    wanted = dict.fromkeys(tokens(content))
-    pairs = [token for token in wanted if not is_single_kanji(token)][: LOOKUP_TOKENS * 2] or list(wanted)
-    lookup = (bm25_index.rarer(connection, pairs, LOOKUP_ROWS) or pairs)[:LOOKUP_TOKENS]
-    candidates = [memory_id for memory_id, _ in bm25_index.search(connection, bm25_index.Terms(lookup), Filters(), SIMILAR_LIMIT + 1)]
-    near = [
-        (memory, similarity)
-        for memory in memories.by_ids(connection, candidates).values()
-        if memory.key != except_key and (similarity := jaccard(wanted.keys(), set(tokens(memory.content)))) >= SIMILARITY_FLOOR
-    ]
-    nearest = sorted(near, key=lambda pair: -pair[1])[:SIMILAR_LIMIT]
-    return tuple(Similar(memory.key, round(similarity, 2), preview(memory.content)) for memory, similarity in nearest)
 
 
 def remember_many(
@@ -118,13 +79,13 @@ def remember_many(
 
     `then` runs in the same commit, with the outcomes: what it raises undoes all of it.
     """
-    private = [_private(draft, privacy) for draft in drafts]
-    wanted = [(draft, split(draft.content)) for draft, _ in private if draft]
+    redacted_drafts = [_redacted_or_refused(draft, privacy) for draft in drafts]
+    drafts_with_chunks = [(draft, split(draft.content)) for draft, _ in redacted_drafts if draft]
 
     def store(connection: apsw.Connection) -> tuple[list[Outcome], list[Operation]]:
-        stored, done = _store_many(connection, persona.names, wanted, now, zone, privacy, clash)
+        stored, done = _store_many(connection, persona.names, drafts_with_chunks, now, zone, privacy, clash)
         results = iter(stored)
-        outcomes = [result if isinstance(result, Outcome) else _with_counts(next(results), result) for _, result in private]
+        outcomes = [result if isinstance(result, Outcome) else _with_counts(next(results), result) for _, result in redacted_drafts]
         then(connection, outcomes)
         return outcomes, done
 
@@ -133,7 +94,7 @@ def remember_many(
     return outcomes
 
 
-def _private(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:
+def _redacted_or_refused(draft: Draft, privacy: Privacy) -> tuple[Draft, Redaction] | tuple[None, Outcome]:
     try:
         private, redaction = redacted(draft, privacy)
     except InvalidInput as error:
@@ -150,11 +111,12 @@ def _with_counts(outcome: Outcome, redaction: Redaction) -> Outcome:
 def _store(
     connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
 ) -> tuple[str, Operation | None, int, datetime | None]:
-    """The key, the operation, the number of relations that a stored memory got, and when the memory expires."""
-    entity_linking.check_relation_types(connection, draft.relations)
-    known = settle(connection, draft, now)
-    if known:
-        return (known.key, *_stored_again(connection, known.key, draft, now.astimezone(zone)))
+    """The key, the operation, the number of relations that were added to a memory stored before, and when the memory expires."""
+    if draft.relations:
+        entity_linking.check_relation_types(connection, draft.relations)
+    settled = settle(connection, draft, now)
+    if settled:
+        return (settled.key, *_stored_again(connection, settled.key, draft, now.astimezone(zone)))
     changed, operation = _insert(connection, names, draft, chunks, now, zone)
     operations.record(connection, operation)
     relation_queue.enqueue(connection, changed[:1])
@@ -163,8 +125,9 @@ def _store(
 
 
 def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
-    """Adds the new relations of a repeated write to the stored memory, and what it replaces, extends its expiry if the write's is later,
-    and records the repetition. Returns the operation, the number of added relations, and when the memory expires.
+    """Adds the new relations of a repeated write to the stored memory, and what it replaces, extends its expiry if the write's is later (a
+    write without one removes it), and records the repetition. Returns the operation, the number of added relations, and when the memory
+    expires.
     """
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
@@ -192,7 +155,7 @@ def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: date
 def _store_many(
     connection: apsw.Connection,
     names: KnownNames,
-    split_drafts: Sequence[tuple[Draft, Sequence[Chunk]]],
+    drafts_with_chunks: Sequence[tuple[Draft, Sequence[Chunk]]],
     now: datetime,
     zone: ZoneInfo,
     privacy: Privacy,
@@ -203,25 +166,27 @@ def _store_many(
     created: list[Operation] = []
     new: list[int] = []
     replaced: list[int] = []
-    writes = [memories.write_digest(draft) for draft, _ in split_drafts]
-    known = Known.among(connection, [draft for draft, _ in split_drafts], writes)
-    for (draft, chunks), write in zip(split_drafts, writes, strict=True):
+    digests = [memories.write_digest(draft) for draft, _ in drafts_with_chunks]
+    known = Known.among(connection, [draft for draft, _ in drafts_with_chunks], digests)
+    for (draft, chunks), digest in zip(drafts_with_chunks, digests, strict=True):
+        # A draft has no savepoint: whatever raises a MemoryMCPError must do so before its first row is written.
         try:
-            entity_linking.check_relation_types(connection, draft.relations)
-            outcome = settle(connection, draft, now, clash) if known.may_hold(draft, write) else None
+            outcome = settle(connection, draft, now, clash) if known.may_hold(draft, digest) else None
             if outcome is None:
-                (memory_id, *others), operation = _insert(connection, names, draft, chunks, now, zone, write)
+                (memory_id, *others), operation = _insert(connection, names, draft, chunks, now, zone, digest)
                 outcome = Outcome(str(operation.key), "stored")
                 created.append(operation)
                 new.append(memory_id)
                 replaced += others
-                known.add(draft, write)
+                known.add(draft, digest)
             elif outcome.outcome == "revised":
                 stored = memories.by_keys(connection, [outcome.key])[outcome.key]
                 operations.record(connection, *created)
                 done += created
                 created.clear()
-                done += revise_stored(connection, names, outcome.key, _as_revision(draft, stored), now.astimezone(zone), privacy)[1]
+                done += revise_stored(
+                    connection, names, outcome.key, _as_revision(draft, stored, has_labels=clash == "revise"), now.astimezone(zone), privacy
+                )[1]
         except MemoryMCPError as error:
             outcome = Outcome(draft.restored.key or "", "refused", str(error))
         outcomes.append(outcome)
@@ -231,13 +196,14 @@ def _store_many(
     return outcomes, [*done, *created]
 
 
-def _as_revision(draft: Draft, stored: Memory) -> Revision:
-    """The changes of an edited copy. It may raise the privacy level but never lowers it: a copy without a level has the default one."""
+def _as_revision(draft: Draft, stored: Memory, *, has_labels: bool) -> Revision:
+    """The changes of an edited copy, which has tags and an importance of its own only if it `has_labels`. It may raise the privacy level but never lowers it: a
+    copy without a level has the default one."""
     closes = is_stricter(draft.privacy_level, stored.privacy_level)
     return Revision(
         content=draft.content,
-        tags=draft.tags,
-        importance=draft.importance,
+        tags=draft.tags if has_labels else None,
+        importance=draft.importance if has_labels else None,
         privacy_level=draft.privacy_level if closes else None,
         reason=EDITED,
     )
@@ -250,12 +216,13 @@ def _insert(
     chunks: Sequence[Chunk],
     now: datetime,
     zone: ZoneInfo,
-    write: str | None = None,
+    digest: str | None = None,
 ) -> tuple[list[int], Operation]:
-    """Stores a new memory, whose digest is `write`. Returns its id with those of the memories that it replaces, and the operation, which is to be recorded."""
+    """Stores a new memory, whose write has this `digest`. Returns its id with those of the memories that it replaces, and the operation,
+    which is to be recorded."""
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
-    memory_id, key = memories.insert(connection, draft, now, write)
+    memory_id, key = memories.insert(connection, draft, now, digest)
     chunk_table.add(connection, memory_id, chunks, draft.questions)
     if draft.embedded:
         chunk_table.resplit(connection, memory_id, draft.embedded.generation, draft.embedded.chunks)

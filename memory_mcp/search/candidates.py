@@ -26,12 +26,12 @@ from memory_mcp.personas.registry import Persona
 from memory_mcp.search.meaning import NOT_NEAR, Meaning, from_meaning, similarities
 from memory_mcp.search.question import ParsedQuestion
 from memory_mcp.search.words import as_synonyms, in_other_scripts
-from memory_mcp.store import feedback, memories, memory_dates, memory_usage
+from memory_mcp.store import feedback, memories, memory_dates, usage_and_forgetting
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.lexical.bm25_index import Terms
-from memory_mcp.store.memory_usage import forgetting_curve
 from memory_mcp.store.session_order import adjacent_turns
 from memory_mcp.store.timestamps import from_text
+from memory_mcp.store.usage_and_forgetting import forgetting_curve
 from memory_mcp.tracing import spanned
 
 # A question such as 「昨日の夕飯は？」 may share no word with its answer: the latest memories of the named days are candidates too.
@@ -313,7 +313,7 @@ def _retention(search: Search, ids: Sequence[int]) -> Mapping[int, float]:
     decay, now = search.parsed.settings.decay, search.parsed.now
     if not decay.weight:
         return {}
-    found = memory_usage.usage(search.connection, ids)
+    found = usage_and_forgetting.usage(search.connection, ids)
     return {
         memory_id: forgetting_curve(touched, importance, uses, now, decay.half_life_days)
         for memory_id, (touched, importance, uses) in found.items()

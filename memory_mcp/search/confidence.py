@@ -16,7 +16,7 @@ import numpy as np
 from memory_mcp.domain import Confidence
 from memory_mcp.search.candidates import Column
 from memory_mcp.search.page import Best
-from memory_mcp.search.signals import Scored, part
+from memory_mcp.search.signals import Scored, contribution
 from memory_mcp.tracing import spanned
 
 # The hits that an answer shows first.
@@ -91,7 +91,7 @@ def evidence(scored: Scored, rows: Sequence[int], best: Best) -> Evidence:
         lacking=whole - held[first],
         covered=max(held.values()) / whole if whole else 0.0,
         dated=float(candidates.dates[first]),
-        agreement=float(scored.score[first] - part(scored, "reranker")[first]) if has_vectors else 0.0,
+        agreement=float(scored.score[first] - contribution(scored, "reranker")[first]) if has_vectors else 0.0,
         ahead=_ahead(candidates.nearness) if has_vectors else 0.0,
     )
 

@@ -84,11 +84,11 @@ class Best:
     held: dict[int, float] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
 
-    def left(self, rows: Sequence[int]) -> list[int]:
+    def still_there(self, rows: Sequence[int]) -> list[int]:
         """Those of the rows that are not gone."""
         return [row for row in rows if row not in self.gone]
 
-    def part(self, row: int, words: Sequence[str]) -> Span:
+    def span_to_show(self, row: int, words: Sequence[str]) -> Span:
         """The span of a memory to show: within its nearest chunk, if it has several, where the query's words are."""
         time_limit.check()
         content = self.memories[row].content

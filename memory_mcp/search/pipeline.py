@@ -1,9 +1,11 @@
 """A recall, from the question to the answer:
 
-    parse the question → candidates of each store → signals → one sort → read the best → rerank: one signal more, the same sort → page
+    parse the question → of each store: candidates → first order → what the graph associates with its best
+    → all stores in one table: sort → read the best → rerank: one signal more, the pool sorted again → page → what is newer, before its hit
 
-Each store, the persona's own and the pools that it reads, is read in two short snapshots: one for the candidates, one for the best of them.
-No connection is held while a model works. The answer names the pipeline that ran and what was missing.
+Each store, the persona's own and the pools that it reads, is read in short snapshots: one for the candidates, one for the best of them, one
+more for the entities of `mode=graph`, and one for how rare words are where there are several stores. No connection is held while a model
+works. The answer names the pipeline that ran and what was missing.
 """
 
 import itertools
@@ -27,8 +29,8 @@ from memory_mcp.search.confidence import confidence
 from memory_mcp.search.meaning import Meaning, meaning_of
 from memory_mcp.search.page import SPARE_FOR_REPEATED, Best, Floor, distinct, floor_for, read_best, with_newer, within_budget
 from memory_mcp.search.question import ParsedQuestion, parsed_question
-from memory_mcp.search.rerank import Reranked, part, passage, rerank
-from memory_mcp.search.signals import Order, Scored, in_order, parts, why
+from memory_mcp.search.rerank import Reranked, passage, rerank, short_passage
+from memory_mcp.search.signals import Order, Scored, contributions, in_order, why
 from memory_mcp.search.stores import NO_POOLS, Pools, Stores, in_pool, on_one_scale, without_vectors
 from memory_mcp.search.words import unmatched, unmatched_dates
 from memory_mcp.store import memories
@@ -37,7 +39,7 @@ from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 # Modes whose order a cross-encoder leaves alone: the time gives it, or the graph.
-NOT_RERANKED = ("recent", "graph")
+ORDER_IS_GIVEN = ("recent", "graph")
 
 
 def recall(
@@ -52,7 +54,7 @@ def recall(
     deadline: float | None = None,
 ) -> Recalled:
     """The memories of this persona and its pools that answer the question best. After `deadline`, in seconds of `time.monotonic`,
-    nothing is reranked."""
+    nothing is reranked; as it nears, fewer memories or only parts of them are read."""
     stores = Stores(persona, pools)
     if question.keys:
         return stores.answered(_by_keys(stores, question))
@@ -60,23 +62,24 @@ def recall(
     if parsed.is_for_latest:
         return stores.answered(_latest(stores, parsed))
     with on_behalf_of(persona.name) if models.loaded or models.reranker else nullcontext():
-        by_store = stores.each(lambda number: _search(stores, number, parsed, models, indexes))
-        lead = _lead(by_store)
-        order = _ordered(stores, by_store, lead, parsed)
-        may_rerank = models.reranker is not None and _leaves_order_to_reranker(parsed)
-        best = read_best(stores, order, floor_for(settings, models, lead.meaning, reranked=False), with_whole_pool=may_rerank)
+        by_store = stores.each(lambda number: _search_store(stores, number, parsed, models, indexes))
+        reference = _reference_store(by_store)
+        order = _order_of_all(stores, by_store, reference, parsed)
+        may_rerank = models.reranker is not None and _may_be_reranked(parsed)
+        best = read_best(stores, order, floor_for(settings, models, reference.meaning, reranked=False), with_whole_pool=may_rerank)
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
-        floor = floor_for(settings, models, lead.meaning, reranked=reranked.done)
-        page = _page(stores, by_store, lead, order, best, floor, reranked)
+        floor = floor_for(settings, models, reference.meaning, reranked=reranked.done)
+        page = _page(stores, by_store, reference, order, best, floor, reranked)
         return stores.answered(with_newer(page, best.newer, parsed.question))
 
 
 @dataclass(frozen=True, slots=True)
-class _FromStore:
-    """What one store has for a question. `order` is that of its candidates, None where the graph added some since. In a store that
-    `is_small` no word is common. `index_lag` counts the memories that wait for a vector, `unmatched` are words that no memory has.
+class _FoundInStore:
+    """What one store has for a question. `order` is that of its candidates; None where the graph added rows or values: it is to be sorted
+    again. A store that `is_small` has so few memories that one shared word makes a hit. `index_lag` counts the memories that wait for a
+    vector, `unmatched` are words that no memory has.
     """
 
     candidates: Candidates
@@ -92,7 +95,7 @@ class _FromStore:
 # Candidates: those of one store, with the memories that the graph associates with the best of them.
 
 
-def _search(stores: Stores, number: int, parsed: ParsedQuestion, models: Models, indexes: IndexCache | None) -> _FromStore:
+def _search_store(stores: Stores, number: int, parsed: ParsedQuestion, models: Models, indexes: IndexCache | None) -> _FoundInStore:
     persona, question = stores[number], stores.question(number, parsed.question, parsed.now)
     meaning = meaning_of(persona, question, models, indexes)
     named, by_meaning = _entities(persona, question, models) if question.mode == "graph" else (None, EntitiesByMeaning())
@@ -104,7 +107,7 @@ def _search(stores: Stores, number: int, parsed: ParsedQuestion, models: Models,
         evidence = _associated(search, order, named)
         if evidence.memories:
             candidates = with_associated(search, candidates, evidence)
-        return _FromStore(
+        return _FoundInStore(
             candidates,
             order=None if evidence.memories else order,
             meaning=meaning,
@@ -133,13 +136,13 @@ def _associated(search: Search, order: Order, named: QueryEntities | None) -> Gr
     question, fusion = search.question, search.parsed.settings.fusion
     has_vectors = search.meaning.index is not None
     weight = fusion.graph_weight_dense if has_vectors else fusion.graph_weight
-    leads_on = bool(weight) and question.mode not in NOT_RERANKED and not (question.mode == "semantic" and has_vectors)
+    follows_graph = bool(weight) and question.mode not in ORDER_IS_GIVEN and not (question.mode == "semantic" and has_vectors)
     return graph_evidence(
         search.connection,
         search.persona.names,
         question,
-        order.leading if leads_on else (),
-        limit=search.limit if leads_on else 0,
+        order.leading if follows_graph else (),
+        limit=search.limit if follows_graph else 0,
         # Filters do not apply to relations, so with a filter none is shown.
         with_relations=question.mode != "recent" and not question.filters,
         named=named,
@@ -160,16 +163,16 @@ def _unmatched(search: Search, candidates: Candidates) -> tuple[str, ...]:
 # Order: the candidates of all stores in one table.
 
 
-def _ordered(stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, parsed: ParsedQuestion) -> Order:
-    if lead.order and len(by_store) == 1:
-        return lead.order
+def _order_of_all(stores: Stores, by_store: Mapping[int, _FoundInStore], reference: _FoundInStore, parsed: ParsedQuestion) -> Order:
+    if reference.order and len(by_store) == 1:
+        return reference.order
     are_small = all(each.is_small for each in by_store.values())
-    return in_order(_together(stores, by_store, lead, parsed), parsed, lead.meaning, in_small_store=are_small)
+    return in_order(_together(stores, by_store, reference, parsed), parsed, reference.meaning, in_small_store=are_small)
 
 
-def _together(stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, parsed: ParsedQuestion) -> Candidates:
+def _together(stores: Stores, by_store: Mapping[int, _FoundInStore], reference: _FoundInStore, parsed: ParsedQuestion) -> Candidates:
     parts = {
-        number: each.candidates if each.meaning.generation == lead.meaning.generation else without_vectors(each.candidates)
+        number: each.candidates if each.meaning.generation == reference.meaning.generation else without_vectors(each.candidates)
         for number, each in by_store.items()
     }
     if len(parts) > 1:
@@ -178,63 +181,69 @@ def _together(stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromSto
     return joined(list(parts.values()))
 
 
-def _lead(by_store: Mapping[int, _FromStore]) -> _FromStore:
+def _reference_store(by_store: Mapping[int, _FoundInStore]) -> _FoundInStore:
     """The first store whose vectors were searched: its model names the pipeline that ran, and the vectors of others are compared with its
     own."""
-    lead = next((each for each in by_store.values() if each.meaning.index), by_store[0])
-    by_meaning = next((each.by_meaning for each in by_store.values() if each.by_meaning.entities), lead.by_meaning)
-    return lead if by_meaning is lead.by_meaning else replace(lead, by_meaning=by_meaning)
+    reference = next((each for each in by_store.values() if each.meaning.index), by_store[0])
+    by_meaning = next((each.by_meaning for each in by_store.values() if each.by_meaning.entities), reference.by_meaning)
+    return reference if by_meaning is reference.by_meaning else replace(reference, by_meaning=by_meaning)
 
 
 # Answer: what is read of the best, and what of that is shown.
 
 
-def _leaves_order_to_reranker(parsed: ParsedQuestion) -> bool:
-    return parsed.question.mode not in NOT_RERANKED and parsed.settings.fusion.rerank_weight > 0
+def _may_be_reranked(parsed: ParsedQuestion) -> bool:
+    return parsed.question.mode not in ORDER_IS_GIVEN and parsed.settings.fusion.rerank_weight > 0
 
 
 def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
     """The candidates with the signal of the cross-encoder, where there is one, and neither the mode nor a weight of 0 leaves it out."""
     time_limit.check()
     parsed = order.scored.parsed
-    if not _leaves_order_to_reranker(parsed):
+    if not _may_be_reranked(parsed):
         return Reranked(order.scored.candidates)
     if models.reranker is None:
         state = models.reranker_state.state
         return Reranked(order.scored.candidates, skipped=None if state == "off" else f"reranker_{state}")
 
     def passage_of(row: int) -> str:
-        return passage(best.memories[row], lambda _: best.part(row, parsed.shown_words))
+        return passage(best.memories[row], lambda _: best.span_to_show(row, parsed.shown_words))
 
-    def part_of(row: int) -> str:
-        return part(best.memories[row], parsed.shown_words, best.part(row, parsed.shown_words))
+    def short_passage_of(row: int) -> str:
+        return short_passage(best.memories[row], parsed.shown_words, best.span_to_show(row, parsed.shown_words))
 
-    pool = best.left(order.pool)
-    return rerank(order.scored, pool, passage_of, part_of, models.reranker, deadline)
+    pool = best.still_there(order.pool)
+    return rerank(order.scored, pool, passage_of, short_passage_of, models.reranker, deadline)
 
 
 def _page(
-    stores: Stores, by_store: Mapping[int, _FromStore], lead: _FromStore, order: Order, best: Best, floor: Floor, reranked: Reranked
+    stores: Stores,
+    by_store: Mapping[int, _FoundInStore],
+    reference: _FoundInStore,
+    order: Order,
+    best: Best,
+    floor: Floor,
+    reranked: Reranked,
 ) -> Recalled:
-    question, meaning = order.scored.parsed.question, lead.meaning
+    question, meaning = order.scored.parsed.question, reference.meaning
     relations = tuple(
         key_in(name, f"{line} ") if (name := stores.pool(number)) else line for number, each in by_store.items() for line in each.relations
     )
-    pool = best.left(order.pool)
+    pool = best.still_there(order.pool)
     passing = floor.passing(order.scored, pool)
     rows, repeated = distinct(passing, best.statements, question.top_k)
     hits = _hits(stores, order.scored, rows, best, question.max_tokens - sum(map(line_cost, relations)))
-    lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, lead.by_meaning.skipped, reranked.skipped)
+    lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, reference.by_meaning.skipped, reranked.skipped)
     return Recalled(
         hits=hits,
         mode=_mode(question, meaning),
         reranked=reranked.done,
-        degraded=tuple(dict.fromkeys(filter(None, (*lacking, *_degraded(by_store, lead))))),
+        degraded=tuple(dict.fromkeys(filter(None, (*lacking, *_degraded(by_store, reference))))),
         index_lag=sum(each.index_lag for each in by_store.values()),
         more=len(passing) - repeated + len(floor.passing(order.scored, order.rest)) - len(hits),
         relations=relations,
         unmatched=tuple(word for word in by_store[0].unmatched if all(word in each.unmatched for each in by_store.values())),
-        meant=tuple((entity.name, near) for entity, near in lead.by_meaning.entities),
+        meant=tuple((entity.name, near) for entity, near in reference.by_meaning.entities),
         best_score=round(float(floor.measure(order.scored)[pool].max()), 4) if pool and not hits else None,
         embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
         confidence=confidence(order.scored, rows, best),
@@ -251,12 +260,12 @@ def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_t
         list(zip(shown, scored.score[list(rows)].tolist(), why(scored, rows) if explained else [{}] * len(rows), strict=True)),
         question.detail,
         max_tokens,
-        lambda memory: best.part(by_key[memory.key], words),
+        lambda memory: best.span_to_show(by_key[memory.key], words),
         words=words,
         confirmed={key: best.confirmations[row] for key, row in by_key.items()},
     )
     pools = (stores.pool(scored.candidates.keys[row][0]) for row in rows)
-    of_rows = parts(scored, rows) if explained else itertools.repeat({})
+    of_rows = contributions(scored, rows) if explained else itertools.repeat({})
     return tuple(
         replace(hit, pool=pool, parts=of_row) if pool or of_row else hit for hit, pool, of_row in zip(hits, pools, of_rows, strict=False)
     )
@@ -264,21 +273,21 @@ def _hits(stores: Stores, scored: Scored, rows: Sequence[int], best: Best, max_t
 
 def _mode(question: Question, meaning: Meaning) -> str:
     """The pipeline that ran, which may not be the requested one."""
-    if question.mode in NOT_RERANKED:
+    if question.mode in ORDER_IS_GIVEN:
         return question.mode
     if meaning.index is None:
         return "keyword"
     return "semantic" if question.mode == "semantic" else "hybrid"
 
 
-def _degraded(by_store: Mapping[int, _FromStore], lead: _FromStore) -> Iterator[str]:
+def _degraded(by_store: Mapping[int, _FoundInStore], reference: _FoundInStore) -> Iterator[str]:
     """Why the vectors of a pool were not searched, or are of another model than the others' or than the configured one."""
     for each in by_store.values() if len(by_store) > 1 else ():
         if each.meaning.index and each.meaning.replaced:
             yield each.meaning.replaced.reason
         if each.meaning.skipped and len(each.candidates):
             yield each.meaning.skipped
-        elif each.meaning.index and each.meaning.generation != lead.meaning.generation:
+        elif each.meaning.index and each.meaning.generation != reference.meaning.generation:
             yield "reembedding"
 
 

@@ -29,7 +29,7 @@ from memory_mcp.language.labels import few, storable
 from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
-from memory_mcp.language.tokens import is_grammar, normalise, numbered_names, tokens
+from memory_mcp.language.tokens import is_grammar, normalise, spaced_otherwise, tokens
 from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
@@ -358,4 +358,5 @@ def search_tokens(query: Analysis, guess: Analysis, *, beside_vectors: bool = Fa
     own, guessed = (list(each.query_tokens if beside_vectors else each.weighed_query_tokens) for each in (query, guess))
     known = set(own)
     guessed = [token for token in guessed if token not in known]
-    return (own * 2 + guessed if guessed else own) + (numbered_names(query.text) if own else [])
+    others = dict.fromkeys(phrase for _, _, phrase in spaced_otherwise(query.normalized) if phrase not in known) if own else ()
+    return [*own, *(own if guessed else ()), *guessed, *others]

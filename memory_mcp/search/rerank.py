@@ -59,7 +59,7 @@ def rerank(
     scored: Scored,
     pool: Sequence[int],
     passage_of: Callable[[int], str],
-    part_of: Callable[[int], str],
+    short_passage_of: Callable[[int], str],
     reranker: Reranker,
     deadline: float | None,
 ) -> Reranked:
@@ -71,7 +71,7 @@ def rerank(
         return Reranked(candidates, skipped="reranker_language")
     read = pool[: parsed.question.top_k] if _is_late(parsed.settings, deadline) else pool
     try:
-        scores, cut = _scores(reranker, parsed, [passage_of(row) for row in read], lambda index: part_of(read[index]), deadline)
+        scores, cut = _scores(reranker, parsed, [passage_of(row) for row in read], lambda index: short_passage_of(read[index]), deadline)
     except EncoderFailed:
         return Reranked(candidates, skipped="reranker_failed")
     if scores is None:
@@ -106,18 +106,18 @@ def _is_late(settings: Settings, deadline: float | None) -> bool:
 
 
 def _scores(
-    reranker: Reranker, parsed: ParsedQuestion, texts: Sequence[str], part_of: Callable[[int], str], deadline: float | None
+    reranker: Reranker, parsed: ParsedQuestion, texts: Sequence[str], short_passage_of: Callable[[int], str], deadline: float | None
 ) -> tuple[list[float] | None, bool]:
     """The scores of all texts, or, without time for all, of those that the page can show; and whether only a part of each was read."""
     query, count = parsed.question.query, parsed.question.top_k
     scores = reranker.score(query, texts, deadline, count)
     if scores is not None or all(len(text) <= PART_CHARACTERS for text in texts[:count]):
         return scores, False
-    parts = [text if len(text) <= PART_CHARACTERS else part_of(index) for index, text in enumerate(texts[:count])]
+    parts = [text if len(text) <= PART_CHARACTERS else short_passage_of(index) for index, text in enumerate(texts[:count])]
     return reranker.score(query, parts, deadline), True
 
 
-def part(memory: Memory, words: Sequence[str], best_part: Span) -> str:
+def short_passage(memory: Memory, words: Sequence[str], best_part: Span) -> str:
     """The `PART_CHARACTERS` of a memory's best part that contain most of the words, or its beginning if it contains none."""
     start, end = best_window(memory.content, words, best_part, PART_CHARACTERS)
     return memory.content[start : min(end, start + PART_CHARACTERS)].strip()

@@ -40,8 +40,7 @@ OTHER_LANGUAGE_SHARE = 0.7
 NEARNESS_WEIGHT = 0.5
 # The pool has so many times as many as an answer shows.
 POOL_FACTOR = 3
-# What was judged as outdated, or as misleading, keeps this share of its score: it is behind all other answers, and first where there is
-# none.
+# What was judged as outdated, or as misleading, keeps this share of its score: it is shown first only if nothing else is found.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
 # The least share of the best match's words, and of its nearness, that makes a candidate a hit. The words of others of its session count
 # half.
@@ -52,13 +51,13 @@ LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 class Scored:
     """Candidates and their `score`: the sum of the rows that were added so far, of which `values` and `weights` are kept by name.
 
-    `shares` is the lexical score as a share of the best one. `meaning` is the weight of vectors beside words. Where vectors `are_apart`
+    `shares` is the lexical score as a share of the best one. `meaning_weight` is that of vectors beside words. Where vectors `are_apart`
     from what all texts share, any two texts have a nearness of about 0.
     """
 
     candidates: Candidates
     parsed: ParsedQuestion
-    meaning: float
+    meaning_weight: float
     are_apart: bool
     score: Column
     shares: Column
@@ -108,9 +107,9 @@ class Order:
         return [(candidates.keys[row][1], float(score[row])) for row in self.pool if not candidates.verdicts[row]]
 
     def sorted_again(self, candidates: Candidates) -> "Order":
-        """The order with another signal of the candidates in the pool."""
-        again = scored(candidates, self.scored.parsed, dense_weight=self.scored.meaning, are_apart=self.scored.are_apart)
-        return Order(again, [*ordered(again, self.pool), *self.rest])
+        """The order after the reranker: all are scored anew, only the pool is sorted again; the rest stays behind it, whatever it scores."""
+        again = score_all(candidates, self.scored.parsed, dense_weight=self.scored.meaning_weight, are_apart=self.scored.are_apart)
+        return Order(again, [*sorted_rows(again, self.pool), *self.rest])
 
 
 def in_order(candidates: Candidates, parsed: ParsedQuestion, meaning: Meaning, *, in_small_store: bool) -> Order:
@@ -118,13 +117,13 @@ def in_order(candidates: Candidates, parsed: ParsedQuestion, meaning: Meaning, *
     time_limit.check()
     weight = meaning.scale.weight if parsed.settings.fusion.dense_weight is None else parsed.settings.fusion.dense_weight
     by_meaning_alone = parsed.question.mode == "semantic"
-    result = scored(candidates, parsed, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
+    result = score_all(candidates, parsed, dense_weight=1.0 if by_meaning_alone else weight, are_apart=meaning.centers is not None)
     hits = supported(result, in_small_store=in_small_store)
-    return Order(result, ordered(result, np.flatnonzero(hits).tolist()))
+    return Order(result, sorted_rows(result, np.flatnonzero(hits).tolist()))
 
 
 @spanned("fuse")
-def scored(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: float, are_apart: bool) -> Scored:
+def score_all(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: float, are_apart: bool) -> Scored:
     """The candidates with their scores."""
     fusion = parsed.settings.fusion
     role = np.where(candidates.is_assistants, fusion.assistant_weight, 1.0)
@@ -139,7 +138,7 @@ def scored(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: floa
     return result
 
 
-def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
+def sorted_rows(scored: Scored, rows: Iterable[int]) -> list[int]:
     """These rows, best first: by score; of equals those of a named date first, then the latest. For a question for the latest memories, or
     for what is to come, by time."""
     if scored.parsed.question.mode == "recent":
@@ -152,12 +151,12 @@ def ordered(scored: Scored, rows: Iterable[int]) -> list[int]:
 
 
 def supported(scored: Scored, *, in_small_store: bool) -> Flags:
-    """The rows that are hits, because of their words, their meaning, a named date or speaker, or the graph
-    (docs/decisions/0026-support.md).
+    """The rows that are hits (docs/decisions/0026-support.md). Where the question says so (`are_all_hits`), or there are vectors that are not
+    apart from what all texts share, so that all may be near, every candidate is one.
 
-    A candidate by words shares some word with the question. To a question about what was never said, most have no more than that, and are
-    no hits. In a small store one shared word is enough. Nearness counts where vectors are apart from what all texts share; elsewhere
-    all may be near, and every candidate is a hit. The answer to a turn that is a hit is a hit, too.
+    Otherwise one is a hit because of its words, its nearness, a named date or speaker, or a strong association in the graph (`is_certain`),
+    or because it answers a turn that is a hit. A candidate by words shares some word with the question. To a question about what was never
+    said, most have no more than that, and are no hits. In a small store one shared word is enough.
     """
     candidates = scored.candidates
     if scored.parsed.are_all_hits or (candidates.has_vectors and not scored.are_apart):
@@ -169,7 +168,7 @@ def supported(scored: Scored, *, in_small_store: bool) -> Flags:
     if candidates.has_vectors:
         nearest = float(np.nanmax(candidates.nearness))
         hits |= ~(candidates.nearness < nearest - (1 - LEAST_NEARNESS) * abs(nearest))
-    of_question = [row for row, question in _answers(candidates) if hits[question]]
+    of_question = [row for row, question in _answer_pairs(candidates) if hits[question]]
     hits[of_question] = True
     return hits
 
@@ -186,9 +185,9 @@ def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
     return explained
 
 
-def parts(scored: Scored, rows: Sequence[int]) -> list[dict[str, tuple[float, float]]]:
+def contributions(scored: Scored, rows: Sequence[int]) -> list[dict[str, tuple[float, float]]]:
     """What adds to the score of each of these candidates, or takes from it: the weight and the value of each row of the table. The sum of
-    their products is the score."""
+    their products is the score, unless `with_newer` has raised that."""
     columns = {name: (scored.weights[name], values[rows].tolist()) for name, values in scored.values.items()}
     return [
         {name: (weight, values[place]) for name, (weight, values) in columns.items() if weight * values[place]}
@@ -253,7 +252,7 @@ def kept_shares(candidates: Candidates) -> Column:
     return np.array([SUNK_SHARES.get(verdict, 1.0) for verdict in candidates.verdicts], np.float64)
 
 
-def _answers(candidates: Candidates) -> list[tuple[int, int]]:
+def _answer_pairs(candidates: Candidates) -> list[tuple[int, int]]:
     """Pairs of rows: a turn, and the turn before it, which is a question."""
     rows = {key: row for row, key in enumerate(candidates.keys)} if candidates.answers else {}
     return [(rows[turn], rows[before]) for turn, before in candidates.answers.items() if turn in rows and before in rows]
@@ -262,8 +261,8 @@ def _answers(candidates: Candidates) -> list[tuple[int, int]]:
 def _answering(scored: Scored) -> Column:
     """What an answer by a person gains by the question before it, if that matches. An answer below a short question changes places with it."""
     candidates, after = scored.candidates, scored.score.copy()
-    matched = part(scored, "words") + part(scored, "meaning")
-    for answer, question in sorted(_answers(candidates)):
+    matched = contribution(scored, "words") + contribution(scored, "meaning")
+    for answer, question in sorted(_answer_pairs(candidates)):
         if candidates.is_assistants[answer] or candidates.verdicts[answer]:
             continue
         asks = candidates.origins[question].asks
@@ -284,7 +283,7 @@ def _if_any(values: Callable[[Scored], Column]) -> Callable[[Scored], Column]:
     return shown
 
 
-def part(scored: Scored, name: str) -> Column:
+def contribution(scored: Scored, name: str) -> Column:
     """What a row added so far to each candidate."""
     return scored.weights[name] * scored.values[name] if name in scored.values else np.zeros(len(scored.candidates))
 
@@ -327,18 +326,21 @@ def _setting(name: str) -> Callable[[Scored], float]:
 
 def _added(name: str) -> tuple[str, Callable[[Scored], Column]]:
     """What a row added, under its own name."""
-    return name, _if_any(lambda scored: part(scored, name))
+    return name, _if_any(lambda scored: contribution(scored, name))
 
 
 _graph, _session_weight = _column("graph"), _setting("session_weight")
 
 SIGNALS: tuple[Signal, ...] = (
-    Signal("words", lambda scored: 1 - scored.meaning, _words, ("lexical", _shown_words)),
+    Signal("words", lambda scored: 1 - scored.meaning_weight, _words, ("lexical", _shown_words)),
     Signal(
-        "sessions", lambda scored: (1 - scored.meaning) * _session_weight(scored), _session_shares, ("session", _if_any(_session_shares))
+        "sessions",
+        lambda scored: (1 - scored.meaning_weight) * _session_weight(scored),
+        _session_shares,
+        ("session", _if_any(_session_shares)),
     ),
     Signal("graph", _graph_weight, _graph, ("graph", _if_any(_graph))),
-    Signal("meaning", lambda scored: scored.meaning, _meaning, ("dense", _column("dense"))),
+    Signal("meaning", lambda scored: scored.meaning_weight, _meaning, ("dense", _column("dense"))),
     # What an assistant said is long, and repeats a person.
     Signal("assistants", lambda scored: scored.fusion.assistant_weight - 1, lambda scored: scored.candidates.is_assistants * scored.score),
     Signal("named-speakers", _setting("speaker_boost"), _column("is_named"), ("speaker", lambda scored: scored.candidates.is_named)),

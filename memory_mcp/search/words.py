@@ -13,7 +13,16 @@ from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import readings_of, with_usual_kanji
 from memory_mcp.language.sound import in_hiragana
 from memory_mcp.language.synonyms import Spelling, Synonyms, is_word, phrase_as_written, to_hiragana, to_katakana
-from memory_mcp.language.tokens import LONGEST_KATAKANA, WORD_WEIGHT, is_function_word, is_grammar, is_unspaced, query_tokens, tokens
+from memory_mcp.language.tokens import (
+    LONGEST_KATAKANA,
+    WORD_WEIGHT,
+    is_function_word,
+    is_grammar,
+    is_unspaced,
+    query_tokens,
+    spaced_otherwise,
+    tokens,
+)
 from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords, held
@@ -280,6 +289,7 @@ def _names_in_hiragana(run: re.Match[str]) -> Iterator[_QueryWord]:
 
 
 def _query_words(text: str) -> Iterator[_QueryWord]:
+    spaced = spaced_otherwise(text)
     for match in _QUERY_WORD.finditer(text):
         word, kind = match.group(), str(match.lastgroup)
         asking = _ASKING.match(text, match.start())
@@ -292,6 +302,7 @@ def _query_words(text: str) -> Iterator[_QueryWord]:
             yield _QueryWord(match.start(), word, phrases, is_divisible=kind == "kanji", may_be_heard=True)
         elif kind == "stems" or _is_informative(word):
             whole = [with_usual_kanji(_KANJI.findall(word)[-1])] if kind == "stems" else query_tokens(word)[:2]
+            whole += (phrase for start, end, phrase in spaced if start <= match.start() and match.end() <= end)
             yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in whole], may_be_heard=not word.isdecimal())
 
 

@@ -1,4 +1,4 @@
--- The tables of a persona's file as of the migration 0021, the oldest state that is opened; later migrations go on from here.
+-- Frozen: the tables of a persona's file as of the migration 0021, the oldest state that is opened. What is new goes into migrations.py.
 
 CREATE TABLE memories (
     key TEXT PRIMARY KEY,

@@ -189,8 +189,6 @@ def _import_line(
     memory_keys = [line.row[name] for name in _MEMORY_KEYS.get(line.kind, ())]
     if dry_run and any(map(dry_run.would_store, memory_keys)):
         return True
-    if dry_run and line.kind == "entity_type":
-        dry_run.add_type(line.row["entity_type"], line.row.get("display_name", ""))
     try:
         return _merge_memory(connection, line.row, now) if line.kind == MERGED_MEMORY else graph_import.add(line.kind, line.row)
     except InvalidInput as error:

@@ -23,8 +23,8 @@ from memory_mcp.encoders.models import Embedder, Models
 from memory_mcp.language.low_value import LowValue, low_value
 from memory_mcp.language.tokens import jaccard, normalise, tokens
 from memory_mcp.personas.registry import Persona
-from memory_mcp.store import memories, memory_usage
-from memory_mcp.store.memory_usage import forgetting_curve
+from memory_mcp.store import memories, usage_and_forgetting
+from memory_mcp.store.usage_and_forgetting import forgetting_curve
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.nearness import apart, means_near
 from memory_mcp.store.vectors.stored_vectors import Ids, Matrix
@@ -109,7 +109,7 @@ def proposals(persona: Persona, models: Models, settings: Settings, now: datetim
     """The proposals for a persona. After a write, takes a second for 10,000 memories: don't call it in a thread that other requests wait for."""
     with persona.database.read() as connection:
         embedder = models.of_generation(stored_vectors.serving_generation(connection))
-    key = (settings.decay, f"{now:%Y-%m-%d %H}", embedder and embedder.generation)
+    key = (settings.decay, f"{now:%Y-%m-%d %H}", embedder and (embedder.generation, embedder.centers and embedder.centers.known))
     comparison = persona.database.kept("proposals", lambda: _compare(persona, embedder, settings, now), key)
     grouped, flags, faded = comparison.grouped[:limit], comparison.flags[:limit], comparison.faded[:limit]
     with persona.database.read() as connection:
@@ -136,10 +136,10 @@ def proposals(persona: Persona, models: Models, settings: Settings, now: datetim
 
 def _compare(persona: Persona, embedder: Embedder | None, settings: Settings, now: datetime) -> _Compared:
     with persona.database.read() as connection:
-        rows = memory_usage.comparable(connection, COMPARED, TOKENS, LONGEST)
+        rows = usage_and_forgetting.comparable(connection, COMPARED, TOKENS, LONGEST)
         total = memories.counts(connection)["memories"]
-        generation = stored_vectors.serving_generation(connection)
-        owners, vectors = stored_vectors.single_vectors(connection, generation or "", [row.id for row in rows])
+        # Vectors without their model say nothing: nobody knows from which cosine two texts say the same.
+        owners, vectors = stored_vectors.single_vectors(connection, embedder.generation if embedder else "", [row.id for row in rows])
     # No read transaction stays open during the comparison, because it would block checkpoints of the write-ahead log.
     normal = {row.id: normalise(row.content) for row in rows}
     flags = {row.id: flag for row in rows if (flag := low_value(row.content, normal[row.id]))}
@@ -157,7 +157,7 @@ def _shown(grouped: Sequence[_Similar], flagged: Sequence[tuple[int, LowValue]],
 
 
 def _groups(
-    rows: Sequence[memory_usage.Row], normal: Mapping[int, str], owners: Ids, vectors: Matrix, same_meaning: float
+    rows: Sequence[usage_and_forgetting.Row], normal: Mapping[int, str], owners: Ids, vectors: Matrix, same_meaning: float
 ) -> list[_Similar]:
     """Groups of similar memories: identical texts first, then one of each text compared with the others."""
     same = _same_texts(rows, normal)
@@ -166,7 +166,7 @@ def _groups(
     return _grouped(same, pairs, {row.id: row for row in rows})
 
 
-def _by_words(buckets: Sequence[Sequence[memory_usage.Row]]) -> Iterator[_Pair]:
+def _by_words(buckets: Sequence[Sequence[usage_and_forgetting.Row]]) -> Iterator[_Pair]:
     known: dict[str, str] = {}
     for rows in buckets:
         # Equal tokens share one string object to save memory.
@@ -188,7 +188,7 @@ def _by_words(buckets: Sequence[Sequence[memory_usage.Row]]) -> Iterator[_Pair]:
                 by_token[token].append(row.id)
 
 
-def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vectors: Matrix, least: float) -> Iterator[_Pair]:
+def _by_meaning(buckets: Sequence[Sequence[usage_and_forgetting.Row]], owners: Ids, vectors: Matrix, least: float) -> Iterator[_Pair]:
     """Pairs of stored vectors with a cosine of at least `least`, computed in blocks that take a few MB."""
     bucket_of = {row.id: number for number, rows in enumerate(buckets) for row in rows}
     bucket_numbers = np.array([bucket_of.get(owner, -1) for owner in owners.tolist()], np.int64)
@@ -202,23 +202,25 @@ def _by_meaning(buckets: Sequence[Sequence[memory_usage.Row]], owners: Ids, vect
             yield _Pair(int(owners[start + row]), int(owners[column]), min(float(cosines[row, column]), ALMOST), "same meaning")
 
 
-def _same_texts(rows: Sequence[memory_usage.Row], normal: Mapping[int, str]) -> list[list[memory_usage.Row]]:
+def _same_texts(rows: Sequence[usage_and_forgetting.Row], normal: Mapping[int, str]) -> list[list[usage_and_forgetting.Row]]:
     """The rows grouped by text, ignoring width and case."""
-    by_text: dict[str, list[memory_usage.Row]] = defaultdict(list)
+    by_text: dict[str, list[usage_and_forgetting.Row]] = defaultdict(list)
     for row in rows:
         by_text[" ".join(normal[row.id].split())].append(row)
     return list(by_text.values())
 
 
-def _comparable(rows: Sequence[memory_usage.Row], normal: Mapping[int, str]) -> list[list[memory_usage.Row]]:
+def _comparable(rows: Sequence[usage_and_forgetting.Row], normal: Mapping[int, str]) -> list[list[usage_and_forgetting.Row]]:
     """The rows in buckets with the same numbers and negations; only rows of the same bucket are compared."""
-    buckets: dict[tuple[tuple[str, ...], ...], list[memory_usage.Row]] = defaultdict(list)
+    buckets: dict[tuple[tuple[str, ...], ...], list[usage_and_forgetting.Row]] = defaultdict(list)
     for row in rows:
         buckets[tuple(tuple(sorted(pattern.findall(normal[row.id]))) for pattern in (_NUMBERS, _NEGATIONS))].append(row)
     return [bucket for bucket in buckets.values() if len(bucket) > 1]
 
 
-def _grouped(same: Sequence[Sequence[memory_usage.Row]], pairs: Iterable[_Pair], rows: Mapping[int, memory_usage.Row]) -> list[_Similar]:
+def _grouped(
+    same: Sequence[Sequence[usage_and_forgetting.Row]], pairs: Iterable[_Pair], rows: Mapping[int, usage_and_forgetting.Row]
+) -> list[_Similar]:
     """Disjoint groups in which every member is similar to the kept one, the best of the possible centers. The most similar come first."""
     near: dict[int, dict[int, _Pair]] = defaultdict(dict)
     all_pairs = itertools.chain((_Pair(each.id, texts[0].id, 1.0, "same text") for texts in same for each in texts[1:]), pairs)
@@ -241,12 +243,12 @@ def _grouped(same: Sequence[Sequence[memory_usage.Row]], pairs: Iterable[_Pair],
     return sorted(groups, key=lambda group: (-group[1][0].similarity, -group[0]))
 
 
-def _worth(row: memory_usage.Row) -> tuple[float, int, int]:
+def _worth(row: usage_and_forgetting.Row) -> tuple[float, int, int]:
     """A sort key for the memory to keep: the most important, then the longest, then the latest."""
     return -row.importance, -len(row.content), -row.id
 
 
-def _faded(rows: Sequence[memory_usage.Row], settings: Settings, now: datetime) -> list[tuple[int, float]]:
+def _faded(rows: Sequence[usage_and_forgetting.Row], settings: Settings, now: datetime) -> list[tuple[int, float]]:
     """Memories with little retention left that aren't marked as important, the most faded first."""
     half_life = settings.decay.half_life_days
     left = [

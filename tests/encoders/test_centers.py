@@ -1,13 +1,18 @@
 """What is found out of a model with the built-in texts: the centers of its vectors, and which languages it knows."""
 
 import hashlib
+import itertools
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
 
+from memory_mcp.encoders.cache import Caches
 from memory_mcp.encoders.centers import LANGUAGES, centers_of, measured, told_apart
-from memory_mcp.encoders.embedding import Identity
+from memory_mcp.encoders.embedding import Identity, PooledEmbedder
 from memory_mcp.encoders.model_families import APART, AS_THEY_ARE, OF_QUESTIONS, OF_TEXTS, Traits, scale_of, traits_of
+from memory_mcp.encoders.worker_pool import ModelPool
 
 DIMENSION = 256
 PLAIN = Traits(traits_of("somebody/something").prefixes)
@@ -52,6 +57,69 @@ def test_a_model_is_asked_in_the_languages_in_which_it_finds_answers(codes, cove
     assert [identity.traits.covers(text) for text in ("どこに住んでいるの？", "Where does he live?")] == covered
     assert identity.traits.covers("Где он живёт?")
     assert (identity.centers is not None) == any(covered)
+
+
+def test_a_model_that_reads_texts_and_knows_neither_language_may_know_another_and_is_as_it_was():
+    class French(Model):
+        """The sum of random vectors of the words."""
+
+        def embed_query(self, text: str) -> np.ndarray:
+            return sum(random(word) for word in re.findall(r"[A-Za-z]+|[぀-鿿]{2}", text))
+
+    identity = Identity("model", DIMENSION, "model:1", PLAIN)
+    assert not any(centers_of(French()).known)
+    assert measured(identity, French()) == identity
+
+
+@pytest.mark.parametrize(
+    ("languages", "known"), [(None, (True, True)), (("en",), (False, True)), (("ja", "en"), (False, True)), (("en", "zh"), (True, True))]
+)
+def test_vectors_near_an_unknown_language_count_where_they_may_be_of_a_third_one(languages, known):
+    identity = found("en", traits=Traits(PLAIN.prefixes, languages))
+    assert identity.centers is not None
+    assert identity.centers.known == known
+    assert not identity.traits.covers("どこに住んでいるの？")
+
+
+class Failing(Model):
+    """Answers this number of calls each time that it is asked, and fails in the next one."""
+
+    def __init__(self, calls: int, error: Exception) -> None:
+        super().__init__("ja", "en")
+        self.calls, self.left, self.asked, self.error = calls, calls, [], error
+
+    def embed_query(self, text: str) -> np.ndarray:
+        return self.embed_documents([text])[0]
+
+    def embed_documents(self, texts: list[str]) -> list[np.ndarray]:
+        self.left -= 1
+        if self.left < 0:
+            self.left = self.calls
+            raise self.error
+        self.asked += texts
+        return [Model.embed_query(self, text) for text in texts]
+
+
+def test_a_model_that_fails_is_used_as_it_is_and_measured_later_from_where_it_stopped(caplog):
+    model, identity = Failing(3, RuntimeError("429 rate limit")), Identity("model", DIMENSION, "model:1", PLAIN)
+    embedder = PooledEmbedder(model, measured(identity, model), ModelPool(1), Caches(), owns_pool=True)
+    assert (embedder.is_measured, embedder.centers, embedder.traits) == (False, None, PLAIN)
+    assert "429 rate limit" in caplog.text
+    attempts = list(itertools.takewhile(lambda is_measured: not is_measured, (embedder.measure() for _ in range(100))))
+    assert len(attempts) > 5
+    assert embedder.centers is not None
+    assert embedder.centers.known == (True, True)
+    assert max(Counter(model.asked).values()) == 1
+    embedder.close()
+
+
+def test_a_model_that_takes_too_long_is_measured_later(monkeypatch):
+    monkeypatch.setattr("memory_mcp.encoders.centers.SECONDS", -1.0)
+    identity = found("ja", "en")
+    assert identity.centers is None
+    assert identity.measure is not None
+    monkeypatch.undo()
+    assert identity.measure().centers is not None
 
 
 def test_a_language_that_a_model_is_not_said_to_know_is_not_missed():

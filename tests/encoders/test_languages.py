@@ -1,9 +1,11 @@
 """Which model may judge which text."""
 
+import numpy as np
 import pytest
 from fakes import HashingEmbedder, OverlapReranker
 
 from memory_mcp.encoders.languages import covers, limited, script_of
+from memory_mcp.encoders.models import Centers
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,15 @@ def test_languages_that_somebody_set_go_before_the_models_own():
     reranker = limited(OverlapReranker(languages=["ja"]), ["en"])
     assert reranker.covers("dinner")
     assert reranker.score("dinner", ["dinner"]) == [1]
+
+
+@pytest.mark.parametrize(
+    ("languages", "known"),
+    [(["ja", "en"], (True, True)), (["ja-JP"], (True, True)), (["en"], (False, True)), (["en", "zh"], (True, True)), (["fr"], None)],
+)
+def test_vectors_of_a_language_that_somebody_set_count_whatever_was_measured(languages, known):
+    embedder = HashingEmbedder()
+    assert limited(embedder, languages).centers is None
+    embedder.centers = Centers(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), (False, True), 0.1)
+    centers = limited(embedder, languages).centers
+    assert (centers and centers.known) == known

@@ -192,6 +192,29 @@ def test_an_error_is_logged_once_and_not_at_every_try(
     assert ["damaged" in record.getMessage() for record in caplog.records] == [False, True]
 
 
+def test_a_model_that_could_not_be_measured_is_used_and_measured_as_soon_as_it_answers(workshop: Workshop, eventually: Eventually):
+    class Unmeasured(HashingEmbedder):
+        attempts = 0
+
+        @property
+        def is_measured(self) -> bool:
+            return self.attempts == 3
+
+        def measure(self) -> bool:
+            self.attempts += 1
+            return self.is_measured
+
+    settings, model = wish("far"), Unmeasured(64, "far")
+    loader = Loader(workshop.why_missing, lambda _: model)
+    registry = ModelRegistry(loader, Loader(workshop.why_no_reranker, workshop.reranker), workshop.changed, SOON)
+    registry.start(settings)
+    eventually(lambda: workshop.changes == 2)
+    assert registry.current(settings).embedder is model
+    assert model.attempts == 3
+    registry.close()
+    assert model.attempts == 3
+
+
 def test_what_is_guessed_about_a_model_is_in_its_state_and_in_the_log(
     registry: ModelRegistry, workshop: Workshop, eventually: Eventually, caplog: pytest.LogCaptureFixture
 ):

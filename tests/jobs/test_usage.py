@@ -8,8 +8,8 @@ import pytest
 from memory_mcp.config.settings import Settings
 from memory_mcp.errors import StoreFull
 from memory_mcp.jobs.usage_counts import COUNTED_LIMIT, Usage
-from memory_mcp.store import memory_usage
-from memory_mcp.store.memory_usage import forgetting_curve
+from memory_mcp.store import usage_and_forgetting
+from memory_mcp.store.usage_and_forgetting import forgetting_curve
 from memory_mcp.transfer.jsonlines import export_lines
 
 
@@ -60,7 +60,7 @@ def test_what_could_not_be_written_down_is_counted_by_the_next_try(say, nilou, n
         usage.note("nilou", [key], now + timedelta(minutes=1))
         raise StoreFull("the disk is full")
 
-    monkeypatch.setattr(memory_usage, "record_uses", full_while_it_is_shown_again)
+    monkeypatch.setattr(usage_and_forgetting, "record_uses", full_while_it_is_shown_again)
     with pytest.raises(StoreFull):
         usage.step(nilou, now, settings)
     monkeypatch.undo()

@@ -103,6 +103,12 @@ def test_without_its_dictionaries_a_search_finds_the_words_themselves(without_di
     assert found("結婚式はいつ？", "The wedding is in June", "結婚式は六月") == ["結婚式は六月"]
 
 
+def test_a_dictionary_with_line_ends_of_windows_is_read_alike(without_dictionaries, tmp_path):
+    tmp_path.joinpath(synonyms.FILES[0]).write_bytes("宴会\t飲み会\r\n自動車\t車\r\n".encode())
+    assert [list(each.others) for each in synonyms.synonyms("飲み会")] == [[synonyms.phrase_of("宴会")]]
+    assert [list(each.others) for each in synonyms.synonyms("自動車")] == [[synonyms.phrase_of("車")]]
+
+
 def test_the_dictionaries_are_listed_with_version_license_and_digest():
     directory = ROOT / "memory_mcp" / "language" / "dictionaries"
     rows = re.findall(

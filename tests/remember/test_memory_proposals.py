@@ -8,7 +8,7 @@ from fakes import HashingEmbedder
 
 from memory_mcp.config.settings import Privacy, Settings
 from memory_mcp.domain import Draft
-from memory_mcp.encoders.models import OFF, Models
+from memory_mcp.encoders.models import OFF, Centers, Models
 from memory_mcp.index import sync
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember_many
@@ -21,7 +21,7 @@ AT_LEISURE = "takes the better part of a minute: pytest tests/remember --thoroug
 
 @pytest.fixture
 def tidy(nilou, now):
-    return lambda limit=50: proposals(nilou, Models(None, None, OFF, OFF), Settings(), now, limit)
+    return lambda limit=50, embedder=None: proposals(nilou, Models(embedder, None, OFF, OFF), Settings(), now, limit)
 
 
 def groups(found):
@@ -108,7 +108,7 @@ def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zo
     sync.prepare(nilou, embedder, [embedder.generation])
     while sync.apply_queue(nilou, embedder, indexes, zone=zone).waiting:
         pass
-    found = tidy()
+    found = tidy(embedder=embedder)
     assert found.meaning
     assert found.groups == ()
 
@@ -119,9 +119,22 @@ def test_with_stored_vectors_the_meaning_is_compared_as_well(say, nilou, now, zo
         stored_vectors.write(connection, embedder.generation, ids[:2].tolist(), vector)
 
     nilou.database.write(alike)
-    (group,) = tidy().groups
+    (group,) = tidy(embedder=embedder).groups
     assert {group.kept.key, group.similar[0].memory.key} == {one, other}
     assert group.similar[0].why == "same meaning"
+    without = tidy()
+    assert not without.meaning
+    assert without.groups == ()
+
+
+def test_where_no_memory_has_a_vector_of_its_own_words_are_compared(say, nilou, now, zone, tidy):
+    embedder, point = HashingEmbedder(), np.eye(2, 64, dtype=np.float32)
+    embedder.centers = Centers(point, point, known=(True, True), spread=0.1)
+    say("今日は渋谷でラーメンを食べた。" * 200)
+    sync.prepare(nilou, embedder, [embedder.generation])
+    while sync.apply_queue(nilou, embedder, IndexCache(), zone=zone).waiting:
+        pass
+    assert not tidy(embedder=embedder).meaning
 
 
 def test_lists_are_cut_and_everything_is_counted(say, tidy):

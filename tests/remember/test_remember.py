@@ -10,7 +10,7 @@ import pytest
 from memory_mcp.config.settings import Privacy
 from memory_mcp.domain import Draft, Restored
 from memory_mcp.errors import InvalidInput, MemoryNotFound, Overloaded, StoreError
-from memory_mcp.remember import pipeline
+from memory_mcp.remember import similar
 from memory_mcp.remember.forget import forget
 from memory_mcp.remember.pipeline import remember, remember_many
 from memory_mcp.remember.revise import Revision, revise
@@ -158,7 +158,7 @@ def test_nearly_the_same_is_stored_and_reported(say):
 
 
 def test_a_near_duplicate_is_found_among_many_memories_of_the_same_words(say, monkeypatch):
-    monkeypatch.setattr(pipeline, "LOOKUP_ROWS", 2)
+    monkeypatch.setattr(similar, "LOOKUP_ROWS", 2)
     for number in range(20):
         say(f"日記：今日は{number}時に起きて散歩をした")
     first = say("日記：今日は雨だったので本を読んだ")
@@ -239,7 +239,7 @@ def test_a_memory_that_cannot_be_compared_is_stored_all_the_same(say, nilou, mon
     def failing(*_, **__):
         raise error
 
-    monkeypatch.setattr(pipeline, "_similar", failing)
+    monkeypatch.setattr(similar, "_similar", failing)
     stored = say("苺が好き")
     assert (stored.stored, stored.similar) == (True, ())
     with nilou.database.read() as connection:

@@ -280,3 +280,56 @@ def test_a_unit_and_a_number_are_found_as_others_write_them(found, memory, query
 def test_a_part_of_a_katakana_word_is_not_the_word(found):
     hits, unmatched = found("健康診断を受けた。けんこうが一番", "ケンカ")
     assert (hits, unmatched) == ([], ["ケンカ"])
+
+
+NAMES = [
+    ("iPhone14", "iPhone 14"),
+    ("Hero12", "Hero 12"),
+    ("RTX4090", "RTX 4090"),
+    ("PS5", "PS 5"),
+    ("wifi6", "Wi-Fi 6"),
+    ("iOS18.1", "iOS 18.1"),
+    ("ver2.5", "ver 2.5"),
+    ("Python3.11", "Python 3.11"),
+    ("iPhone15Pro", "iPhone 15 Pro"),
+    ("R2", "R 2"),
+    ("F1", "F 1"),
+    ("5G", "5 G"),
+    ("3DS", "3 DS"),
+    ("wifi", "Wi Fi"),
+    ("hifi", "hi fi"),
+    ("ebook", "e book"),
+    ("email", "e mail"),
+    ("tshirt", "T shirt"),
+]
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        *NAMES,
+        *((several, one) for one, several in NAMES),
+        ("WH-1000XM5", "WH 1000XM5"),
+        ("AirPods", "air pods"),
+        ("Hero12", "GoPro Hero 12"),
+    ],
+)
+def test_a_name_is_found_whether_written_as_one_word_or_as_several(found, stored, asked):
+    memory = f"GoProと{stored}の話"
+    hits, unmatched = found(memory, f"{asked}は？")
+    assert memory in hits
+    assert unmatched == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "query"),
+    [
+        ("A4用紙がない", "bought a 4 pack"),
+        ("a 4 packを買った", "A4"),
+        ("at5を見た", "at 5"),
+        ("34番の席", "3 4と"),
+        ("thecatの歌", "the cat"),
+    ],
+)
+def test_words_that_are_no_name_are_not_looked_for_as_one(found, memory, query):
+    assert memory not in found(memory, query)[0]

@@ -24,9 +24,9 @@ from memory_mcp.search.signals import (
     RECENT_WEIGHT,
     SUNK_SHARES,
     WITNESSES,
-    ordered,
-    parts,
-    scored,
+    contributions,
+    score_all,
+    sorted_rows,
     supported,
     why,
 )
@@ -77,7 +77,7 @@ def asked(*, dates=(), mode="auto", is_recent=False, looks_ahead=False, filters=
 
 
 def weighed(rows, question=None, *, dense_weight=0.5, are_apart=False):
-    return scored(joined(rows), question or asked(), dense_weight=dense_weight, are_apart=are_apart)
+    return score_all(joined(rows), question or asked(), dense_weight=dense_weight, are_apart=are_apart)
 
 
 def scores(rows, question=None, **how):
@@ -89,7 +89,7 @@ def scores(rows, question=None, **how):
 def order(rows, question=None, **how):
     """The numbers, best first."""
     result = weighed(rows, question, **how)
-    return [result.candidates.keys[index][1] for index in ordered(result, range(len(rows)))]
+    return [result.candidates.keys[index][1] for index in sorted_rows(result, range(len(rows)))]
 
 
 def explained(rows, question=None, **how):
@@ -203,10 +203,10 @@ def test_the_parts_of_a_score_are_what_each_row_of_the_table_adds_and_make_it_up
         row(3, nearness=0.1, verdict="stale", graph=0.5, is_named=True),
     ]
     result = weighed(rows, asked(decay=0.2, judged_weight=0.1))
-    for place, of_row in enumerate(parts(result, range(len(rows)))):
+    for place, of_row in enumerate(contributions(result, range(len(rows)))):
         assert sum(weight * value for weight, value in of_row.values()) == pytest.approx(result.score[place])
         assert all(weight * value for weight, value in of_row.values())
-    assert list(parts(result, [2])[0]) == [name for name in result.values if name in parts(result, [2])[0]]
+    assert list(contributions(result, [2])[0]) == [name for name in result.values if name in contributions(result, [2])[0]]
 
 
 def test_use_and_judgements_add_what_they_weigh():
@@ -267,7 +267,7 @@ def test_the_latest_come_first_where_nothing_else_is_asked_for_and_the_nearest_o
 def test_every_candidate_is_ranked_once_between_0_and_1_best_first(found, weight):
     rows = [row(number, lexical=lexical, nearness=nearness, told=NOW) for number, (lexical, nearness) in enumerate(found)]
     result = weighed(rows, dense_weight=weight)
-    ranked = ordered(result, range(len(rows)))
+    ranked = sorted_rows(result, range(len(rows)))
     assert sorted(ranked) == list(range(len(rows)))
     assert all(0 <= score <= 1.000001 for score in result.score)
     assert [result.score[index] for index in ranked] == sorted(result.score, reverse=True)

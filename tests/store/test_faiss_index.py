@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_mcp.store.vectors.faiss_index import SAMPLE, VectorIndex
-from memory_mcp.store.vectors.nearness import POINT_WEIGHT
+from memory_mcp.store.vectors.nearness import POINT_WEIGHT, apart, cosines_apart
 
 GENERATION = "model:8"
 
@@ -226,3 +226,8 @@ def test_the_means_of_many_come_from_a_sample(points):
 
 def test_an_empty_index_has_the_points_themselves(points):
     assert VectorIndex(GENERATION).means_near(points) == pytest.approx(points, abs=1e-6)
+
+
+def test_no_vectors_are_compared_with_centers_of_any_length(points):
+    none = VectorIndex(GENERATION).reconstruct([1])[1]
+    assert len(none) == len(apart(none, points)) == len(cosines_apart(0.4, none, points, (True, True))) == 0

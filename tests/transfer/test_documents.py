@@ -11,11 +11,12 @@ import pytest
 from pptx import Presentation
 
 from memory_mcp import extras
-from memory_mcp.errors import NotInstalled
+from memory_mcp.errors import InvalidInput, NotInstalled
 from memory_mcp.transfer.formats import Format, documents
-from memory_mcp.transfer.formats.import_rows import ImportItem
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format
-from memory_mcp.transfer.formats.sources import SMALL_BYTES, source_of
+from memory_mcp.transfer.formats.sources import SMALL_BYTES
+from memory_mcp.transfer.formats.table import ROWS
 
 MAIN = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
@@ -97,7 +98,7 @@ HTML = "<html><head>{}<title>灯台の手引き</title><script>x()</script></hea
 def read(path: Path, data: bytes) -> list[ImportItem]:
     path.write_bytes(data)
     assert detect_format(path) is Format.DOCUMENT
-    return list(documents.read(source_of(path), None))
+    return list(ROWS[Format.DOCUMENT].read(path, ReadOptions(), print))
 
 
 def told(items: list[ImportItem]) -> list[tuple[str, dict[str, Any], str]]:
@@ -156,7 +157,9 @@ def test_texts_are_read_as_documents_if_that_is_asked_for(tmp_path: Path) -> Non
     path = tmp_path / "a.md"
     path.write_text("# 歴史\n\n百年前。\n", encoding="utf-8")
     assert detect_format(path) is Format.TEXT
-    assert told(list(documents.read(source_of(path), None))) == [("a", {"title": "a", "heading": "歴史"}, "歴史\n\n百年前。")]
+    assert told(list(ROWS[Format.DOCUMENT].read(path, ReadOptions(), print))) == [
+        ("a", {"title": "a", "heading": "歴史"}, "歴史\n\n百年前。")
+    ]
 
 
 def test_long_texts_are_cut_at_the_ends_of_sentences(tmp_path: Path) -> None:
@@ -228,7 +231,7 @@ def test_a_folder_of_documents_is_read_with_its_other_files_left_out(tmp_path: P
     (tmp_path / "a.pdf").write_bytes(pdf(["One."]))
     (tmp_path / "b.bin").write_bytes(b"x")
     assert detect_format(tmp_path) is Format.DOCUMENT
-    items = list(documents.read(source_of(tmp_path), None))
+    items = list(ROWS[Format.DOCUMENT].read(tmp_path, ReadOptions(), print))
     assert [text for _, _, text in told(items)] == ["One."]
     assert [(item.where, item.left_out) for item in items if item.left_out] == [("b.bin", "other files")]
     assert json.dumps([item.row for item in items])
@@ -244,5 +247,46 @@ def test_a_folder_of_documents_is_read_with_its_other_files_left_out(tmp_path: P
 def test_the_page_of_a_chat_is_refused_with_the_form_that_has_its_speakers(tmp_path: Path, message: str, program: str) -> None:
     path = tmp_path / "messages.html"
     path.write_text(f"<html><body>{message}</body></html>", encoding="utf-8")
-    (item,) = documents.read(source_of(path), None)
+    (item,) = ROWS[Format.DOCUMENT].read(path, ReadOptions(), print)
     assert item.refused == f"messages.html is not read: it is the page of a chat, by {program}. Export the chat as JSON."
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+@pytest.mark.parametrize(
+    ("files", "kind", "texts"),
+    [
+        ({"a.html": "<h1>歴史</h1>百年前", "表.csv": "内容\n柿\n", "絵.jpg": ""}, Format.DOCUMENT, ["歴史\n\n百年前", "柿"]),
+        ({"a.html": "<p>百年前", "表.csv": "内容\n柿\n"}, Format.DOCUMENT, ["百年前", "柿"]),
+        ({"表.csv": "内容\n柿\n", "b/表.tsv": "内容\n桃\n"}, Format.CSV, ["桃", "柿"]),
+    ],
+)
+def test_documents_and_tables_are_read_side_by_side(
+    tmp_path: Path, files: dict[str, str | bytes], kind: Format, texts: list[str], is_zip: bool
+) -> None:
+    path = tmp_path / ("a.zip" if is_zip else "a")
+    if is_zip:
+        path.write_bytes(packed(files))
+    for name, text in {} if is_zip else files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(str(text))
+    assert detect_format(path) is kind
+    items = list(ROWS[kind].read(path, ReadOptions(), print))
+    assert [item.row["content"] for item in items if item.row] == texts
+    assert [(item.where, item.refused, item.left_out) for item in items if not item.row] == [("絵.jpg", "", "other files")][
+        : "絵.jpg" in files
+    ]
+
+
+def test_a_zip_with_files_of_another_kind_is_refused_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "b.zip").write_bytes(packed({"README.html": "x", **{f"{number}.bin": "x" for number in range(5)}}))
+    with pytest.raises(InvalidInput, match=r"it holds 0\.bin, 1\.bin, 2\.bin, 3\.bin, 4\.bin, …"):
+        detect_format(tmp_path / "b.zip")
+    (tmp_path / "c.zip").write_bytes(packed({}))
+    with pytest.raises(InvalidInput, match="holds nothing to import"):
+        detect_format(tmp_path / "c.zip")
+
+
+def test_a_zip_of_texts_and_tables_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(packed({"日記.txt": "百年前", "表.csv": "内容\n柿\n"}))
+    items = ROWS[detect_format(tmp_path / "a.zip")].read(tmp_path / "a.zip", ReadOptions(), print)
+    assert [item.row["content"] for item in items if item.row] == ["百年前", "柿"]

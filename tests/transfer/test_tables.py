@@ -69,6 +69,56 @@ def test_a_row_is_known_by_the_key_that_it_had_while_its_column_was_not_read(tmp
     assert "former_keys" not in rows(tmp_path / "a.csv", "内容,日付,時刻\n夜食,2025/10/29,25:30\n")[0]
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "日付,内容,金額\n2025/11/18,昼食,500\n2025/11/18,昼食,800\n",
+        "Timestamp,Your name,message,Tags\n11/18/2025 21:05:33,Ken,Thanks,a\n11/18/2025 21:05:33,Ken,Thanks,b\n",
+        "date,content\n,休み\n,休み\n",
+        "日付,内容,時間\n2025/11/18,走った,30分\n2025/11/18,走った,40分\n",
+    ],
+)
+def test_rows_of_the_same_text_and_time_are_two_and_the_first_is_known_by_the_key_of_both(tmp_path: Path, table: str) -> None:
+    (alone,) = rows(tmp_path / "a.csv", table[: table.rindex("\n", 0, -1) + 1])
+    first, second = rows(tmp_path / "a.csv", table)
+    assert alone["key"] in {first["key"], *first.get("former_keys", [])}
+    assert alone["key"] not in {second["key"], *second.get("former_keys", [])}
+    head, one, other = table.splitlines()
+    assert {row["key"] for row in rows(tmp_path / "a.csv", f"{head}\n{other}\n{one}\n")} == {first["key"], second["key"]}
+
+
+def test_the_key_of_a_row_without_equals_does_not_depend_on_its_further_columns(tmp_path: Path) -> None:
+    (before,) = rows(tmp_path / "a.csv", "日付,内容,状態\n2025/11/18,柿,未\n")
+    (after,) = rows(tmp_path / "a.csv", "日付,内容,状態,値段\n2025/11/18,柿,済,300\n")
+    assert before["key"] == after["key"]
+
+
+@pytest.mark.parametrize("day", ["昨日", "11月23日"])
+def test_a_day_without_a_year_is_kept_as_it_is_written(tmp_path: Path, day: str) -> None:
+    (row,) = rows(tmp_path / "a.csv", f"日付,時刻,内容\n{day},9:00,柿\n")
+    assert row["metadata"]["csv"] == {"日付": day, "time": "9:00"}
+    assert "occurred_at" not in row
+    (before,) = rows(tmp_path / "b.csv", f"Date,Content,Created\n2025-11-23,柿,{day}\n")
+    assert (before["metadata"]["csv"], before["occurred_at"]) == ({"Created": day}, "2025-11-23")
+
+
+def test_the_text_of_a_row_without_one_is_its_title_or_the_answers_of_a_form(tmp_path: Path) -> None:
+    entries = 'Name,Created time,Tags,Date\n釣り日記,"November 18, 2025 9:05 PM","fish, river","November 18, 2025"\n買い物,,,\n'
+    first, second = rows(tmp_path / "a.csv", entries)
+    assert (first["content"], first["created_at"], first["tags"]) == ("釣り日記", "2025-11-18T21:05:00", ["fish", "river"])
+    assert second["content"] == "買い物"
+    noted, titled = rows(tmp_path / "b.csv", "Name,Status,メモ\n釣り,済,鮎\n無題,未,\n")
+    assert (noted["content"], noted["metadata"]["csv"]) == ("鮎", {"Name": "釣り", "Status": "済"})
+    assert (titled["content"], titled["metadata"]["csv"]) == ("無題", {"Status": "未"})
+    form = "タイムスタンプ,お名前,内容,評価\n2025/11/18 9:05:33,健太,良い,5\n2025/11/18 9:06:33,花子,,3\n"
+    assert [row["content"] for row in rows(tmp_path / "c.csv", form)] == ["良い", "お名前: 花子\n評価: 3"]
+
+
+def test_lines_of_a_cell_end_as_those_of_any_other_text(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path / "a.csv", b'sep=;\r\ncontent;note\r\n"a\r\nb";"c\r\nd"\r\n')
+    assert (row["content"], row["metadata"]["csv"]) == ("a\nb", {"note": "c\nd"})
+
+
 def test_a_row_without_text_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
     refused, read_after = read(tmp_path / "a.csv", "内容,日付\n,2025-10-01\n苺,2025-10-01\n")
     assert (refused.where, refused.refused) == ("a.csv, row 2", "It has no text (content).")
@@ -154,12 +204,12 @@ def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept
     assert (both["content"], both["metadata"]["csv"]) == ("柿", {"メモ": "熟れた"})
 
 
-def workbook(*lines: list[object], further: str = "") -> bytes:
+def workbook(*lines: list[object], further: str = "", place: int | None = None) -> bytes:
     data, book = io.BytesIO(), openpyxl.Workbook()
     for line in lines:
         book.active.append(line)
     if further:
-        book.create_sheet(further)
+        book.create_sheet(further, place)
     book.save(data)
     return data.getvalue()
 
@@ -182,9 +232,10 @@ def test_a_cell_of_so_many_hours_is_read_as_it_is_written(tmp_path: Path) -> Non
 
 
 def test_a_sheet_without_a_column_of_texts_is_refused_by_its_name(tmp_path: Path) -> None:
-    items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="空"))
-    assert [item.row["content"] for item in items if item.row] == ["柿"]
-    assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 空"]
+    for place in (None, 0):
+        items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="空", place=place))
+        assert [item.row["content"] for item in items if item.row] == ["柿"]
+        assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 空"]
 
 
 @pytest.mark.parametrize("bomb", [True, False])

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from memory_mcp.config.settings import Settings
 from memory_mcp.encoders.languages import limited
@@ -176,13 +177,15 @@ class ModelRegistry:
             self._load(self._embedder)
             self._load(self._fallback)
             self._load(self._reranker)
+            self._measure(self._embedder)
+            self._measure(self._fallback)
             self._report_change()
 
     def _wait_for_work(self) -> bool:
         """Waits until there is something to do; False once the registry is closed."""
         with self._changed:
             while not self._closed:
-                retry_times = [slot.retry_at for slot in self._slots if slot.to_load]
+                retry_times = [slot.retry_at for slot in self._slots if slot.to_load or slot.to_measure]
                 pause = min(retry_times, default=float("inf")) - time.monotonic()
                 if pause <= 0 or self._unreported_change:
                     return True
@@ -214,6 +217,20 @@ class ModelRegistry:
             self._report_change()  # at once: the other model may take long
         elif not isinstance(result, str):
             release(result)  # no longer configured
+
+    def _measure(self, slot: ModelSlot[Embedder]) -> None:
+        """Measures a model that did not answer when it was loaded, if an attempt is due."""
+        with self._changed:
+            model: Any = slot.loaded
+            if self._closed or not slot.to_measure or slot.retry_at > time.monotonic():
+                return
+        is_measured = model.measure()
+        with self._changed:
+            if slot.loaded is model:
+                slot.put_off(time.monotonic())
+            self._unreported_change |= is_measured
+        if is_measured:
+            logger.info("%s %s has been measured", slot.role, model.name)
 
     def _loading(self, spec: ModelSpec) -> None:
         with self._changed:

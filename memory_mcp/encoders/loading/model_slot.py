@@ -115,6 +115,16 @@ class ModelSlot(Generic[Model]):
         """Whether a model is configured and not loaded."""
         return self.spec is not None and self.loaded is None
 
+    @property
+    def to_measure(self) -> bool:
+        """Whether a model is loaded that did not answer when it was measured."""
+        return not getattr(self.loaded, "is_measured", True)
+
+    def put_off(self, now: float) -> None:
+        """Sets when the next attempt is due, after one more that failed."""
+        self.retry_at = now + self._retry_seconds[min(self._failures, len(self._retry_seconds) - 1)]
+        self._failures += 1
+
     def state(self, *, languages_set: bool = False) -> ModelState:
         """The state shown to callers. `languages_set`: config.json lists the model's languages."""
         if self.spec is None:
@@ -173,10 +183,10 @@ class ModelSlot(Generic[Model]):
             return False
         if not isinstance(result, str):
             self.loaded, self._error, self._failures = result, None, 0
+            self.put_off(now)
             return True
         if result != self._logged:
             logger.warning("%s: %s", self.role, result)
         self._error = self._logged = result
-        self.retry_at = now + self._retry_seconds[min(self._failures, len(self._retry_seconds) - 1)]
-        self._failures += 1
+        self.put_off(now)
         return False

@@ -51,13 +51,13 @@ def likeness(evidence: Evidence) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ordinary:
-    """The shipped tasks as vectors of a model: the centers of those that are asked for, of the languages that it knows, and of those that are stored, of all
-    `languages`, of shape (languages, dimension); those that it `knows` apart from their center, of shape (tasks, dimension); the unit of nearness; and how like
-    each other the tasks are: the `mean` and the `spread` of the log-odds."""
+    """The shipped tasks as vectors of a model: the centers of those that are asked for, of the languages that count, and of those that are stored, of all
+    languages, of shape (languages, dimension), and which `counts` (`Centers.known`); those that it knows apart from their center, of shape (tasks, dimension);
+    the unit of nearness; and how like each other the tasks are: the `mean` and the `spread` of the log-odds."""
 
     asked: Vectors
     stored: Vectors
-    knows: tuple[bool, ...]
+    counts: tuple[bool, ...]
     tasks: Vectors
     unit: float
     mean: float = _FITTED_MEAN
@@ -69,11 +69,11 @@ class Ordinary:
 
     def apart(self, vectors: Vectors, *, are_asked: bool = False) -> Vectors:
         """The rows without what the tasks of their language share, each of length 1; of length 0 in a language that the model does not know."""
-        return apart(vectors, self.asked) if are_asked else apart(vectors, self.stored, self.knows)
+        return apart(vectors, self.asked) if are_asked else apart(vectors, self.stored, self.counts)
 
 
-# By generation, and by the languages that the model is to be asked for.
-_ORDINARY: dict[tuple[str, tuple[bool, ...]], Ordinary] = {}
+# By generation, and by the languages that the model is to be asked for, and those that count.
+_ORDINARY: dict[tuple[str, tuple[bool, ...], tuple[bool, ...]], Ordinary] = {}
 
 
 def ordinary(embedder: Embedder) -> Ordinary:
@@ -82,23 +82,26 @@ def ordinary(embedder: Embedder) -> Ordinary:
     Raises:
         EncoderFailed: the model failed.
     """
-    key = embedder.generation, tuple(embedder.covers(tasks[0]) for tasks in LANGUAGES)
+    covered = tuple(embedder.covers(tasks[0]) for tasks in LANGUAGES)
+    everything = (True,) * len(LANGUAGES)
+    knows, counts = covered if any(covered) else everything, embedder.centers.known if embedder.centers else everything
+    key = embedder.generation, knows, counts
     if (known := _ORDINARY.get(key)) is None:
-        known = _ORDINARY[key] = _embedded(embedder)
+        known = _ORDINARY[key] = _embedded(embedder, knows, counts)
     return known
 
 
-def _embedded(embedder: Embedder) -> Ordinary:
-    covered = tuple(embedder.covers(tasks[0]) for tasks in LANGUAGES)
-    knows = covered if any(covered) else (True,) * len(LANGUAGES)
+def _embedded(embedder: Embedder, knows: tuple[bool, ...], counts: tuple[bool, ...]) -> Ordinary:
     stored = [embedder.embed_documents(tasks, is_awaited=True) for tasks in LANGUAGES]
-    asked = [np.stack([embedder.embed_query(task) for task in tasks]) for tasks, is_known in zip(LANGUAGES, knows, strict=True) if is_known]
-    rows_of = [rows for rows, is_known in zip(stored, knows, strict=True) if is_known]
-    of_asked, of_stored = ([normalised(rows - rows.mean(axis=0)) for rows in kind] for kind in (asked, rows_of))
+    asked = [np.stack([embedder.embed_query(task) for task in tasks]) for tasks in LANGUAGES]
+    of_asked, of_stored = (
+        [normalised(rows - rows.mean(axis=0)) for rows, is_known in zip(kind, knows, strict=True) if is_known] for kind in (asked, stored)
+    )
     tasks = np.concatenate(of_stored)
     others = ~np.eye(len(tasks), dtype=bool)
     unit = max(float((np.concatenate(of_asked) @ tasks.T)[others].std()), _LEAST_UNIT)
-    known = Ordinary(np.stack([rows.mean(axis=0) for rows in asked]), np.stack([rows.mean(axis=0) for rows in stored]), knows, tasks, unit)
+    centers_asked = np.stack([rows.mean(axis=0) for rows, is_counted in zip(asked, counts, strict=True) if is_counted])
+    known = Ordinary(centers_asked, np.stack([rows.mean(axis=0) for rows in stored]), counts, tasks, unit)
     alike = [likeness(each) for pair in zip(of_asked, of_stored, strict=True) for each in _of_others(known, *pair)]
     return replace(known, mean=float(np.mean(alike)), spread=max(float(np.std(alike)), _LEAST_UNIT))
 

@@ -18,7 +18,7 @@ from memory_mcp.features.gateway.transcript import Transcript, digest
 # A conversation that begins again in the same words after so long is another one.
 SAME_BEGINNING = timedelta(hours=1)
 # Some clients tell the time among their instructions, which then differ at each call.
-_NUMBERS = re.compile(r"\d+")
+_CLOCK = re.compile(r"(?<!\d)\d{1,2}(?::\d\d(?::\d\d(?:\.\d{1,9})?)?|時\d{1,2}分(?:\d{1,2}秒)?)(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,9 @@ def locate(connection: apsw.Connection, transcript: Transcript, session: str | N
     answered = [digest(exchange.answer) for exchange in transcript.exchanges[:-1]]
     if session:
         return _with_keys(connection, _within(rows.of_conversation(connection, session), session, said, answered, now))
-    name = f"gateway-{digest(_NUMBERS.sub('0', transcript.instructions), said[0])[:16]}"
+    name = f"gateway-{digest(_CLOCK.sub('', transcript.instructions), said[0])[:16]}"
     runs = rows.of_beginning(connection, name)
-    numbers = [int(number) for run in runs if (number := run.rpartition("~")[2]).isdecimal()]
-    new = f"{name}~{max(numbers, default=1) + 1}" if runs else name
+    new = f"{name}~{rows.last_number(connection, name) + 1}" if runs else name
     other = rows.conversation_with(connection, said[-2], answered[-1]) if answered else None
     if other and other not in runs:  # its beginning is missing or was changed, or it is an old one
         runs = {other: rows.of_conversation(connection, other), **runs}  # of two that fit as well, the latest counts

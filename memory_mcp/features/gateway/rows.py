@@ -64,6 +64,14 @@ def of_beginning(connection: apsw.Connection, name: str) -> dict[str, list[Turn]
     return runs
 
 
+def last_number(connection: apsw.Connection, name: str) -> int:
+    """The number of the latest of the conversations that began in the same words, 1 for the first."""
+    numbers = "SELECT max(CAST(substr(conversation, length(?1) + 2) AS INTEGER)) FROM gateway_turns"
+    within = "conversation > ?1 || '~' AND conversation < ?1 || '~~'"
+    number = connection.execute(f"{numbers} WHERE {within}", (name,)).get
+    return int(number or 1)
+
+
 def conversation_with(connection: apsw.Connection, said: str, answered: str) -> str | None:
     """The conversation in which this was last said and answered so."""
     found: str | None = connection.execute(

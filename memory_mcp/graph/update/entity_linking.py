@@ -7,7 +7,6 @@ These are the functions that `remember` calls. Co-occurrence and links between m
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
-from types import MappingProxyType
 
 import apsw
 
@@ -26,7 +25,6 @@ from memory_mcp.store.graph.relations import Evidence
 
 # The weight of a stated relation without other evidence.
 STATED_WEIGHT = 0.8
-NO_TYPES: Mapping[str, str] = MappingProxyType({})
 
 
 def link_entities(connection: apsw.Connection, names: KnownNames, memory_id: int, draft: Draft, now: datetime) -> None:
@@ -113,15 +111,15 @@ def _end_of_relation(connection: apsw.Connection, name: str, type_: str | None, 
     return entity
 
 
-def check_relation_types(connection: apsw.Connection, stated: Sequence[StatedRelation], further: Mapping[str, str] = NO_TYPES) -> None:
-    """Checks the types after bars. `further`: display names by type, of types that are not stored yet.
+def check_relation_types(connection: apsw.Connection, stated: Sequence[StatedRelation]) -> None:
+    """Checks the types after bars.
 
     Raises:
         InvalidInput: there is no such type; the message lists the known ones.
     """
     if not any("|" in name for relation in stated for name in (relation.source, relation.target)):
         return
-    types = {**records.entity_types(connection), **further}
+    types = records.entity_types(connection)
     for relation in (with_types(relation, types) for relation in stated):
         for name in (relation.source, relation.target):
             if "|" in name:

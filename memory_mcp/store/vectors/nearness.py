@@ -18,6 +18,8 @@ def normalised(vectors: Matrix) -> Matrix:
 
 def nearest_rows(vectors: Matrix, points: Matrix) -> npt.NDArray[np.int64]:
     """For each vector the row of the nearest point."""
+    if not len(vectors):  # their length may be unknown
+        return np.empty(0, np.int64)
     rows: npt.NDArray[np.int64] = np.argmax(vectors @ points.T - np.square(points).sum(axis=1) / 2, axis=1)
     return rows
 
@@ -25,6 +27,8 @@ def nearest_rows(vectors: Matrix, points: Matrix) -> npt.NDArray[np.int64]:
 def means_near(vectors: Matrix, points: Matrix, each: int = 1) -> Matrix:
     """For each of these points the mean of the vectors nearest to it, of shape (points, dimension), to which the point adds `POINT_WEIGHT` of its own. A
     vector counts as `each`."""
+    if not len(vectors):
+        return points
     nearest = nearest_rows(vectors, points)
     sums = np.stack([vectors[nearest == row].sum(axis=0) for row in range(len(points))]) * each
     counts = np.bincount(nearest, minlength=len(points)) * each
@@ -34,6 +38,8 @@ def means_near(vectors: Matrix, points: Matrix, each: int = 1) -> Matrix:
 
 def apart(vectors: Matrix, centers: Matrix, known: tuple[bool, ...] | None = None) -> Matrix:
     """The rows without the center of their language, each of length 1; of length 0 in a language that is not `known`."""
+    if not len(vectors):
+        return vectors
     language = nearest_rows(vectors, centers)
     rows = normalised(vectors - centers[language])
     return rows if known is None else rows * np.array(known, np.float32)[language][:, None]

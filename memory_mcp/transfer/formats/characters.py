@@ -193,8 +193,8 @@ def _card_items(card: Card, where: str, options: ReadOptions, report: Report) ->
         yield from [ImportItem(f"{where}, {field}", left_out=kind)] * count
     entries = len(lorebooks.entries_of(book))
     report(sentence("{} is a character card ({}): {}; entries of its lorebook: {}", where, card.version, ", ".join(info), entries))
-    names = {text_in(card.fields.get(field)).strip() for field in ("nickname", "name")} - {""}
-    yield from lorebooks.items(book, f"{where}, {BOOK}", name, user, id_=BOOK, names=names)
+    id_ = text_in(card.fields.get("name")).strip() or name  # a nickname may come later
+    yield from lorebooks.items(book, f"{where}, {BOOK}", name, user, id_=id_, names={name} - {id_})
 
 
 def _book_items(value: Mapping[str, Any], where: str, options: ReadOptions, label: str) -> Iterator[ImportItem]:

@@ -55,7 +55,7 @@ def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn: 
     content = _GUARD.sub("", cells["内容"], count=1).strip()
     moment = said_at(f"{cells['送信日']} {cells['送信時刻']}", options, above.get("タイムゾーン", "").strip("'"))
     sent = _SENT.fullmatch(content)
-    kind = (media_kind(sent[1]) if sent else None) or line.kind_of(content)
+    kind = (media_kind(sent[1]) if sent else None) or line.kind_of(content, has_calls=False)
     speaker, account = cells["送信者名"].strip(), above.get("アカウント名", "")
     return Turn(
         speaker,

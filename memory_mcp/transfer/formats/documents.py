@@ -63,26 +63,17 @@ class Part:
     is_markdown: bool = True
 
 
-def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a document has no speakers
-    """Yields a row for each piece of the documents.
+def read_file(source: Source, name: str) -> Iterator[ImportItem]:
+    """Yields a row for each piece of a document.
 
     Raises:
         NotInstalled: the libraries are not there.
     """
-    names = source.names()
-    for name in names:
-        suffix = PurePosixPath(name).suffix.lower()
-        if suffix not in SUFFIXES:
-            yield ImportItem(name, left_out=OTHER_FILES)
-            continue
-        extras.require(FORM_EXTRA, f"{name} can't be read")
-        try:
-            yield from _document(source, name, suffix)
-        except InvalidInput as error:
-            yield ImportItem(name, refused=str(error))
-
-
-def _document(source: Source, name: str, suffix: str) -> Iterator[ImportItem]:
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        yield ImportItem(name, left_out=OTHER_FILES)
+        return
+    extras.require(FORM_EXTRA, f"{name} can't be read")
     stem = PurePosixPath(name).stem
     fields = file_fields(stem, source.changed(name), name)
     seen = Counter[tuple[str, ...]]()

@@ -39,8 +39,13 @@ _DECODER = json.JSONDecoder()
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
 _JSON = re.compile(r"^\s{0,20}(?=\{|\[\s{0,20}[\[{\"])", re.MULTILINE)
 _BEGINNINGS, _SENTENCES = 5, 3
-# What a sentence says that introduces what somebody remembers.
-_ABOUT = re.compile(r"remember|memor(?:y|ies)\b|about you\b|覚えて|記憶|メモリ|存じ|知っている|记录|记住|記住|기억", re.IGNORECASE)
+# What an assistant says before what it remembers.
+_ABOUT = re.compile(
+    r"\bI(?:'ve| have)? (?:still |also |currently )?(?:remember|know|saved|stored)|about you\b|memories I have|(?:here|these) are (?:the |all |my |your )?(?:memories|facts)|saved memor|model set context"
+    r"|(?:覚えて|記憶して|保存して|存じて|知って|把握して)(?:い(?:る|ます)|おり)|(?:あなた|ユーザー)に(?:ついて|関する)|保存された?(?:メモリ|記憶)"
+    r"|关于你|關於你|记住了|記住了|기억하고",
+    re.IGNORECASE,
+)
 # The fields of a tool's answer.
 _ANSWER = frozenset({"jsonrpc", "id", "result", "content", "structuredContent", "isError", "_meta"})
 
@@ -51,7 +56,7 @@ def recognizes(head: Head) -> bool:
     if head.text:
         text = head.text.lstrip("\ufeff")
         return _facts_within(text) is not None or _is_list(text, is_note=head.suffix != ".txt")
-    return head.suffix == ".json" and (isinstance(head.first, str) or _has_facts(head.first))
+    return head.suffix == ".json" and (isinstance(head.first, str) or (not is_too_deep(head.first) and _has_facts(head.first)))
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:

@@ -25,10 +25,7 @@ _PROMPTED = re.compile(
     r"(?:Prompted|Said:?|Asked|送信したメッセージ[:：]|プロンプト[:：]|Eingegebener Prompt[:：]?|Prompt saisi ?[:：]?|Mensaje enviado[:：]?)[ \u00a0]?"
 )
 # What somebody did with an answer.
-_OTHERWISE = re.compile(
-    r"\A(?:(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|.*(?:フィードバック|を(?:作成|使用|選択|編集|削除|共有|表示)しました\Z))",
-    re.DOTALL,
-)
+_OTHERWISE = re.compile(r"(?:Used|Created|Selected|Gave feedback|Viewed|Edited|Deleted|Shared)\b|フィードバック")
 _CELL = '<div class="outer-cell'
 _HEADING = re.compile(r'mdl-typography--title">([^<]{0,80})')
 _BODY = re.compile(r'mdl-typography--body-1">((?:(?!mdl-typography--body-1">).)*?)</div>\s{0,9}<div class="content-cell', re.DOTALL)

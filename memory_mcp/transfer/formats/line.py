@@ -136,9 +136,9 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         yield from item.lines.too_long(f"{name}, line {item.number}")
 
 
-def kind_of(text: str, *, is_bare: bool = False) -> str | None:
-    """What a message is if it is no text. `is_bare`: the words for pictures and the like have no brackets."""
-    if _CALL.fullmatch(text):
+def kind_of(text: str, *, is_bare: bool = False, has_calls: bool = True) -> str | None:
+    """What a message is if it is no text. `is_bare`: the words for pictures and the like have no brackets; `has_calls`: the chat has calls."""
+    if has_calls and _CALL.fullmatch(text):
         return "calls"
     if _DELETED.fullmatch(text):
         return "deleted messages"

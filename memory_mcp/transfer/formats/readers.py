@@ -20,6 +20,7 @@ from memory_mcp.transfer.formats import (
     mem0,
     obsidian,
     slack,
+    tables,
     text_files,
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
@@ -31,6 +32,7 @@ from memory_mcp.transfer.line_fields import is_too_deep
 
 # Of a folder or a zip, so many files are looked at.
 FILES_LOOKED_AT = 20
+FILES_NAMED = 5
 
 
 def by_persona(
@@ -90,12 +92,12 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
                 "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path, requested
             )
         return requested
-    detected = _of_many(source_of(path), path) if path.is_dir() or is_zip(path) else _of_file(path)
-    if detected is None and path.is_dir() and not any(path.iterdir()):
-        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path)
-    if detected is None and path.is_file():
-        _refuse_kind(path)
+    many = source_of(path) if path.is_dir() or is_zip(path) else None
+    detected = _of_many(many, path) if many else _of_file(path)
+    if detected is None and many:
+        _refuse_files(many.names(), path)
     if detected is None:
+        _refuse_kind(path)
         raise InvalidInput(
             "the format of {} is not recognized",
             "it is none of {}",
@@ -104,6 +106,19 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
             ", ".join(row.format for row in TABLE),
         )
     return detected
+
+
+def _refuse_files(names: list[str], path: Path) -> None:
+    """Raises InvalidInput, which names the first of the files in a folder or a zip."""
+    if not names:
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path)
+    raise InvalidInput(
+        "the format of {} is not recognized",
+        "it holds {}",
+        "Import its files one by one, or name their format with --format",
+        path.name,
+        ", ".join([*names[:FILES_NAMED], *(["…"] if len(names) > FILES_NAMED else [])]),
+    )
 
 
 def _refuse_kind(path: Path) -> None:
@@ -138,10 +153,20 @@ def _of_many(source: Source, path: Path) -> Format | None:
     suffixes = {PurePosixPath(name).suffix.lower() for name in names}
     if obsidian.SUFFIX in suffixes:
         return Format.OBSIDIAN
-    # The zip of a program that isn't known may hold a README: its texts are read only if the format is named.
-    of_folder = [(Format.TEXT, text_files.TEXT_SUFFIXES), (Format.DOCUMENT, documents.OWN_SUFFIXES)] if path.is_dir() else []
-    plain = next((kind for kind, endings in of_folder if suffixes & endings), None)
+    plain = _plain(suffixes, is_folder=path.is_dir())
     return _of_most(source, names, plain) or plain
+
+
+def _plain(suffixes: set[str], *, is_folder: bool) -> Format | None:
+    """How files without a format of their own are read. The zip of a program that isn't known may hold a README: only one of documents and tables, with
+    nothing else in it that isn't read, is read without the name of its format."""
+    if not is_folder and suffixes - documents.SUFFIXES - tables.SUFFIXES - _PICTURES - {".png"}:
+        return None
+    if is_folder and suffixes & text_files.TEXT_SUFFIXES:
+        return Format.TEXT
+    if suffixes & documents.OWN_SUFFIXES or (suffixes & text_files.TEXT_SUFFIXES and suffixes & tables.SUFFIXES):
+        return Format.DOCUMENT
+    return Format.CSV if suffixes & tables.SUFFIXES else None
 
 
 def _of_most(source: Source, names: list[str], plain: Format | None) -> Format | None:
@@ -152,7 +177,7 @@ def _of_most(source: Source, names: list[str], plain: Format | None) -> Format |
             kind = _of_head(Head(source, name))
         except InvalidInput:
             continue
-        if kind and ((kind is plain and kind is not Format.DOCUMENT) or not ROWS[kind].is_general):
+        if kind and (kind is plain is Format.TEXT or not ROWS[kind].is_general):
             found[kind] += 1
     return max(found, key=found.__getitem__, default=None)
 

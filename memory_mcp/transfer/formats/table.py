@@ -41,6 +41,7 @@ from memory_mcp.transfer.formats import (
     whatsapp,
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.picture_text import is_picture
 from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
@@ -108,6 +109,16 @@ def _chat(
 
 def _assistant(kind: Format) -> FormatRow:
     return _chat(kind, partial(assistants.recognizes, kind), partial(assistants.read_file, kind))
+
+
+def _documents(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
+    """Documents, and the tables beside them."""
+
+    def of_file(name: str) -> Iterator[ImportItem]:
+        is_table = ends_in(*tables.SUFFIXES)(name)
+        return tables.read_file(source, name, options) if is_table else documents.read_file(source, name)
+
+    yield from each_file(source, of_file)
 
 
 def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
@@ -178,7 +189,7 @@ TABLE: tuple[FormatRow, ...] = (
         is_general=True,
     ),
     _assistant(Format.GEMINI),
-    FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_author(documents.read), "keep", is_general=True),
+    FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_source(_documents), "keep", is_general=True),
     _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
     _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file),
     _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),

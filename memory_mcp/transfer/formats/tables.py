@@ -6,11 +6,12 @@ into the text.
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from memory_mcp import extras
@@ -24,7 +25,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import decoded, table_rows
-from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.transfer.formats.written_times import needs_today, written_time
 from memory_mcp.wording import sentence
 
 FORM = "csv"
@@ -35,7 +36,7 @@ COLUMNS = {
     "content": "content text message memory note 内容 本文 記憶 メモ テキスト 文章 メッセージ",
     "occurred_at": "occurred_at date start_date 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
     "clock": "time start start_time 時刻 時間 開始 開始時刻 開始時間 送信時刻",
-    "created_at": "created_at created timestamp 作成日時 作成日 登録日 記録日 タイムスタンプ",
+    "created_at": "created_at created created_time timestamp 作成日時 作成日 登録日 記録日 タイムスタンプ",
     "source": "source speaker author 話者 発言者 話した人 情報源 送信者名",
     "session_id": "session_id session conversation セッション 会話",
     "tags": "tags tag タグ",
@@ -45,37 +46,46 @@ COLUMNS = {
 _TIMES = ("occurred_at", "created_at")
 _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.split()}
 # Once these were further columns: their times identify no row that was imported then.
-_READ_LATER = frozenset("start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
+_READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
 # The first column of the answers of a form, whose others are its questions.
-_OF_FORM = frozenset({"timestamp", "タイムスタンプ"})
+_OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
+# The first column of the entries of a database of Notion: the text of those that have no other.
+_TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
 
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What a row has: its values by field, what its further columns hold, and those of the values that were always read."""
+    """What a row has: its values by field and the columns that they are in, what its further columns hold, those of the values that were always read,
+    and its times as they are understood."""
 
     values: dict[str, str]
+    columns: dict[str, str]
     further: dict[str, str]
     formerly: dict[str, str]
+    times: dict[str, str]
 
 
 def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
+    """Yields the rows of each table of a source, as `read_file` does."""
+    yield from each_file(source, lambda name: read_file(source, name, options), ends_in(*SUFFIXES))
+
+
+def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each row of a table. Its text, time and speaker identify it: numbers of rows are the same in many tables.
 
     Raises:
         NotInstalled: the library that reads .xlsx is not there.
     """
-
-    def table(name: str) -> Iterator[ImportItem]:
-        data = whole(source, name)
-        sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
-        for sheet, rows in sheets:
+    data = whole(source, name)
+    sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
+    for sheet, rows in sheets:
+        try:
             yield from _rows(rows, sheet, options)
-
-    yield from each_file(source, table, ends_in(*SUFFIXES))
+        except InvalidInput as error:
+            yield ImportItem(sheet, refused=str(error))
 
 
 def _lines(text: str, name: str) -> Iterator[list[str]]:
@@ -123,42 +133,104 @@ def _cell(value: object) -> str:
 
 def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
-    above, header, fields = list[list[str]](), list[str](), list[str]()
-    for _, row in islice(table, LINES_ABOVE):
-        found = [_FIELD_OF.get(_normal(column), "") for column in row]
-        if "content" in found or (len(row) > 1 and _normal(row[0]) in _OF_FORM):
-            header, fields = row, found
-            break
-        above += [row] if any(row) else []
-    if not header:
-        columns = ", ".join(above[0] if above else [])[:200]
+    head = [row for _, row in islice(table, LINES_ABOVE)]
+    at = next((number for is_header in (_has_texts, _is_of_form, _has_titles) for number, row in enumerate(head) if is_header(row)), None)
+    if at is None:
+        columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
-    if above:
-        yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * len(above)
-    below = [(number, row) for number, row in table if any(row)]
+    yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * sum(map(any, head[:at]))
+    header, fields = head[at], _fields(head[at])
+    below = [(number, row) for number, row in chain(enumerate(head[at + 1 :], start=at + 2), table) if any(row)]
     year_first = {field: with_year_first(_column(below, fields, field)) for field in _TIMES}
-    for number, row in below:
-        cells = _cells(header, fields, row)
-        if cells.values or cells.further:
-            times = {field: year_first[field](cells.values[field]) for field in _TIMES if field in cells.values}
-            yield from _memory(cells, times, sentence("{}, row {}", name, number), options)
+    read_rows = [(number, cells) for number, row in below if (cells := _cells(header, fields, row, year_first)).values or cells.further]
+    keys = _Keys(cells for _, cells in read_rows)
+    for number, cells in read_rows:
+        yield from _memory(cells, keys, sentence("{}, row {}", name, number), options)
 
 
-def _cells(header: list[str], fields: list[str], row: list[str]) -> _Cells:
-    """Of several columns for one field the first that says something has it. The answers to a form are its text: a single one without its question."""
-    cells = _Cells({}, {}, {})
+def _fields(header: list[str]) -> list[str]:
+    return [_FIELD_OF.get(_normal(column), "") for column in header]
+
+
+def _has_texts(row: list[str]) -> bool:
+    return "content" in _fields(row)
+
+
+def _is_of_form(row: list[str]) -> bool:
+    return len(row) > 1 and row[0].strip() in _OF_FORM
+
+
+def _has_titles(row: list[str]) -> bool:
+    return bool(row) and _normal(row[0]) in _TITLES and any(_fields(row))
+
+
+def _cells(header: list[str], fields: list[str], row: list[str], year_first: Mapping[str, Callable[[str], str]]) -> _Cells:
+    """Of several columns for one field the first that says something has it. A row without a text has that of its title, or of all answers to a form: a
+    single one without its question."""
+    cells = _Cells({}, {}, {}, {}, {})
     for column, field, cell in zip(header, fields, row, strict=False):
         text = cell.strip()
+        if text and field and (formerly := normalise(column).strip()) in _FIELD_OF and formerly not in _READ_LATER:
+            cells.formerly[field] = text  # the last of several counted
         if text and field and field not in cells.values:
-            cells.values[field] = text
-            cells.formerly.update({} if _normal(column) in _READ_LATER else {field: text})
+            cells.values[field], cells.columns[field] = text, column
         elif text and column:
             cells.further[column] = cell
-    if "content" not in fields:
+    first = _normal(header[0])
+    if "content" not in cells.values and first in _TITLES and header[0] in cells.further:
+        cells.values["content"] = cells.further.pop(header[0])
+    elif "content" not in cells.values and header[0].strip() in _OF_FORM:
         is_only = fields.count("") == 1
         cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in cells.further.items())
         cells.further.clear()
+    _tell_times(cells, year_first)
     return cells
+
+
+def _tell_times(cells: _Cells, year_first: Mapping[str, Callable[[str], str]]) -> None:
+    """Times with their years first, and that of day beside its day. What names no day by itself, and what is no time of day, is a further column."""
+    values, times = cells.values, cells.times
+    times.update({field: year_first[field](values[field]) for field in _TIMES if field in values})
+    for field in [field for field, text in times.items() if needs_today(text)]:
+        del times[field]
+        cells.further[cells.columns[field]] = values.pop(field)
+    if not (clock := values.get("clock")):
+        return
+    # A whole time, or a time of day; else something such as how long it took.
+    whole_times = (text for text in (clock, f"{times.get('occurred_at', '')} {clock}".strip()) if written_time(_iso(text)))
+    if whole_time := next(whole_times, ""):
+        times["occurred_at"] = whole_time
+    else:
+        cells.formerly.pop("clock", "")
+        cells.further["time"] = values.pop("clock")
+
+
+class _Keys:
+    """What identifies the rows of a table: text, times and speaker; of rows that have the same of these all that they have, and their number among equals.
+
+    The first of them is also known by what they have in common.
+    """
+
+    def __init__(self, rows: Iterable[_Cells]) -> None:
+        self._same = Counter(_identity(cells.values) for cells in rows)
+        self._numbers, self._former = Counter[tuple[str, ...]](), set[tuple[str, ...]]()
+
+    def of(self, cells: _Cells) -> tuple[tuple[str, ...], list[str]]:
+        """What identifies a row, and the former keys of its memory."""
+        common = whole = _identity(cells.values)
+        if self._same[common] > 1:
+            further = {name: text for name, text in cells.values.items() if name not in _IDENTITY} | cells.further
+            whole += tuple(chain.from_iterable(further.items()))
+            self._numbers[whole] += 1
+            whole += (str(self._numbers[whole]),) if self._numbers[whole] > 1 else ()
+        known_as = {common, _identity(cells.formerly)} if "content" in cells.formerly else {common}
+        former = known_as - self._former - {whole}
+        self._former |= known_as
+        return whole, [import_rows.key_of(FORM, *identity) for identity in sorted(former)]
+
+
+def _identity(values: Mapping[str, str]) -> tuple[str, ...]:
+    return (*(values.get(name, "") for name in _IDENTITY), *([values["clock"]] if "clock" in values else []))
 
 
 def _normal(column: str) -> str:
@@ -170,31 +242,25 @@ def _column(rows: Iterable[tuple[int, list[str]]], fields: list[str], field: str
     return (row[at].strip() for _, row in rows if 0 <= at < len(row))
 
 
-def _memory(cells: _Cells, times: Mapping[str, str], where: str, options: ReadOptions) -> Iterator[ImportItem]:
-    """The row of a memory. It is identified by its values as they are written; `times` have their years first."""
-    values = cells.values
+def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Iterator[ImportItem]:
+    """The row of a memory. It is identified by its values as they are written."""
+    values = {name: _lines_of(text) for name, text in cells.values.items() if name not in (*_TIMES, "clock")}
     if not values.get("content"):
         yield ImportItem(where, refused="It has no text (content).")
         return
-    fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values, **times}
+    fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values}
     with suppress(ValueError):  # what is no number is refused by its name when it is stored
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
-    clock, beside = fields.pop("clock", ""), dict(cells.further)
-    # A whole time, or a time of day; else something such as how long it took.
-    whole_times = (text for text in (clock, f"{times.get('occurred_at', '')} {clock}".strip()) if written_time(_iso(text)))
-    if clock and (whole_time := next(whole_times, "")):
-        fields["occurred_at"] = whole_time
-    elif clock:
-        clock, beside = "", {**cells.further, "time": clock}
     # A time that can't be read is refused by its name when it is stored.
-    fields |= {name: _time(fields[name], options) for name in _TIMES if name in fields}
-    fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None}
-    identity, former = (
-        (*(read.get(name, "") for name in _IDENTITY), *([clock] if clock and "clock" in read else [])) for read in (values, cells.formerly)
-    )
-    if former != identity and "content" in cells.formerly:
-        fields["former_keys"] = [import_rows.key_of(FORM, *former)]
+    fields |= {name: _time(text, options) for name, text in cells.times.items()}
+    beside = {column: _lines_of(cell) for column, cell in cells.further.items()}
+    identity, former_keys = keys.of(cells)
+    fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None, "former_keys": former_keys}
     yield from import_rows.memory_rows(where, FORM, identity, fields.pop("content"), origin={"row": where}, **fields)
+
+
+def _lines_of(cell: str) -> str:
+    return cell.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _time(text: str, options: ReadOptions) -> str:

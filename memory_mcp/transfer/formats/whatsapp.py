@@ -37,11 +37,8 @@ _DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|[年년] ?)(?P<middle>\d{1,2})(?:[/.\-] 
 _START = re.compile(rf"{MARK}?(?P<open>\[)?{_DATE}(?:,|،)? {{0,2}}{TIME}(?:\]| [\-–—]) (?P<rest>.*)", re.DOTALL)
 _FILE = re.compile(r"(\S.{0,120}\.[A-Za-z0-9]{2,5}) \([^()]{1,60}\)")
 _BRACKETED = re.compile(r"<([^<>]{1,80})>")
-# In any language it names a message and says that it was edited: <This message was edited>, <Mensagem editada>.
 _EDITED = re.compile(
-    r" ?<(?=[^<>]*(?:messag|mensag|mensaje|nachricht|bericht|сообщени|mesaj|pesan|メッセージ|訊息|消息|메시지|ข้อความ|رسالة|संदेश))"
-    r"(?=[^<>]*(?:edit|bearbeitet|modifi|bewerkt|измен|düzenlen|編集|編輯|编辑|수정|แก้ไข|تعديل|संपादित))[^<>]{5,60}>$",
-    re.IGNORECASE,
+    r" ?<(?:This message was edited|このメッセージは編集されました|Diese Nachricht wurde bearbeitet\.?|Se editó este mensaje\.?)>$"
 )
 _DELETED = re.compile(
     r"(?:You deleted this message|This message was deleted|このメッセージ[はを]削除(?:されました|しました)|メッセージ[をは]削除(?:しました|されました)|"

@@ -67,6 +67,14 @@ def written_time(value: object, zone: ZoneInfo | None = None) -> str | None:
     return parse_moment(time, _ONE_DAY, zone).isoformat() if time and zone else time
 
 
+def needs_today(text: str) -> bool:
+    """Whether a text names a time, but another one on each day on which it is read: 昨日, 11月23日."""
+    try:
+        return written_time(text) is None and parse_moment(text, _ONE_DAY, _ZONE) != parse_moment(text, _ANOTHER, _ZONE)
+    except InvalidInput:
+        return False
+
+
 def day_in_title(title: str) -> str | None:
     """The day that a title names: 2019年10月7日 花見, "Oct 17, 2019", 20191017. Longer spans, such as 2019, are no day."""
     for written in _DAY.finditer(title):

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from fakes import HashingEmbedder
 
+from memory_mcp.encoders.models import Centers
 from memory_mcp.features.experience.likeness import LANGUAGES, SURE, Evidence, evidence, likeness, ordinary
 
+CENTERS = Centers(np.eye(2, 256, dtype=np.float32), np.eye(2, 256, dtype=np.float32), (True, True), 0.1)
 STORED = ["Renew passport town hall", "Sharpen kitchen knives", "Paint garden fence green"]
 
 
@@ -60,10 +62,18 @@ def test_ordinary_tasks_are_embedded_once_for_a_model_and_compared_only_in_its_l
 
 def test_what_is_in_a_language_that_the_model_does_not_know_is_like_nothing():
     embedder = HashingEmbedder(256, "of English, too", languages=("en",))
-    known = ordinary(embedder)
-    japanese, english = known.apart(embedder.embed_documents(["会議室を予約する", "Book a meeting room"]))
+    embedder.centers = replace(CENTERS, known=(False, True))
+    japanese, english = ordinary(embedder).apart(embedder.embed_documents(["会議室を予約する", "Book a meeting room"]))
     assert not japanese.any()
     assert english.any()
+
+
+def test_what_may_be_in_a_third_language_that_the_model_knows_is_compared():
+    embedder = HashingEmbedder(256, "of English and Chinese", languages=("en", "zh"))
+    embedder.centers = replace(CENTERS, known=(False, True)).among(["en", "zh"])
+    known = ordinary(embedder)
+    assert len(known.tasks) == len(LANGUAGES[1])
+    assert known.apart(embedder.embed_documents(["预约会议室"])).any()
 
 
 def test_log_odds_are_in_units_of_how_like_each_other_the_shipped_tasks_are():

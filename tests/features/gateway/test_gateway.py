@@ -620,17 +620,6 @@ def test_a_model_recalls_and_remembers_by_tools_that_the_client_does_not_see(htt
     assert client.stored() == ["健太は梅も好きだ", "健太は苺が好きだ"]
 
 
-def test_a_model_is_told_why_its_memory_is_refused(http, model, gateway):
-    llm = gateway.runtime.config.current().model_dump(mode="json")["llm"]
-    gateway.configure(llm=llm, gateway={"tools": True, "store": "facts", "recall": "off"})
-    client = Client(http)
-    stating = called("remember", content="健太は梅も好きだ", relations=["健太|Ghost > likes > 梅"])
-    model.steps = [calling(False, stating), "そうか"]
-    client.post([{"role": "user", "content": "梅も足して"}])
-    assert "there is no type 'Ghost'" in model.messages[-1]["content"]
-    assert client.stored() == []
-
-
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(http, model, gateway, stream):
     gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})

@@ -1,4 +1,4 @@
-"""How often and when memories were used, what is retained of them over time, and the few columns by which `upkeep/memory_proposals`
+"""How often and when memories were used, the curve by which they are forgotten, and the few columns by which `upkeep/memory_proposals`
 compares many memories."""
 
 import math
