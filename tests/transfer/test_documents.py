@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from pptx import Presentation
+from pypdf import PdfWriter
 
 from memory_mcp import extras
 from memory_mcp.errors import InvalidInput, NotInstalled
@@ -24,12 +26,12 @@ WORD_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.docu
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
-def pdf(pages: Sequence[str | bytes], title: str = "Guide") -> bytes:
+def pdf(pages: Sequence[str | bytes], title: str = "Guide", font: bytes = b"/Type1 /BaseFont /Helvetica") -> bytes:
     """A PDF file of pages with a line of text each, or with such a stream, of which nobody knows how it is packed."""
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{' '.join(f'{4 + 2 * number} 0 R' for number in range(len(pages)))}] /Count {len(pages)} >>".encode(),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /Font /Subtype %s >>" % font,
     ]
     for number, page in enumerate(pages):
         stream = page if isinstance(page, bytes) else f"BT /F1 12 Tf 72 700 Td ({page}) Tj ET".encode()
@@ -162,6 +164,76 @@ def test_texts_are_read_as_documents_if_that_is_asked_for(tmp_path: Path) -> Non
     ]
 
 
+def test_a_heading_without_text_of_its_own_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("# 一章\n\n## 五月五日は誕生日\n## 節\n節の文\n\n# 付録\n", encoding="utf-8")
+    found = told(list(ROWS[Format.DOCUMENT].read(path, ReadOptions(), print)))
+    assert [text for _, _, text in found] == ["一章 > 五月五日は誕生日", "一章 > 節\n\n節の文", "付録"]
+
+
+def test_a_slide_has_its_title_wherever_it_stands(tmp_path: Path) -> None:
+    data, show = io.BytesIO(), Presentation()
+    for title, height in (("章扉", None), ("下の題", 5_000_000)):
+        slide = show.slides.add_slide(show.slide_layouts[5])
+        slide.shapes.title.text = title
+        if height:
+            slide.shapes.title.top = height
+            slide.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "上の文"
+    picture = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(picture, "PNG")
+    for described in ("image.png", "灯台の絵"):
+        shape = show.slides.add_slide(show.slide_layouts[6]).shapes.add_picture(picture, 0, 0)
+        shape._element.nvPicPr.cNvPr.set("descr", described)
+    show.save(data)
+    items = read(tmp_path / "a.pptx", data.getvalue())
+    assert [text for _, _, text in told(items)] == ["章扉", "下の題\n\n上の文", "灯台の絵"]
+    left_out = [(item.where, item.left_out) for item in items if item.left_out]
+    assert left_out == [("a.pptx, page 3", documents.SCANS), ("a.pptx, page 4", "pictures")]
+
+
+def test_furigana_in_word_leaves_its_words(tmp_path: Path) -> None:
+    text = "山田"
+    ruby = (
+        f"</w:t></w:r><w:r><w:ruby><w:rubyPr/><w:rt><w:r><w:t>やまだ</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>{text}</w:t></w:r></w:rubyBase>"
+        "</w:ruby></w:r><w:r><w:t>さん"
+    )
+    assert [content for _, _, content in told(read(tmp_path / "a.docx", docx(("", f"今日、{ruby}"))))] == ["今日、山田さん"]
+
+
+def test_of_a_page_the_unseen_is_left_out_and_pictures_are_counted(tmp_path: Path) -> None:
+    page = (
+        '<p>前</p><img src="x" alt="写真の説明"><noscript>JSを有効に</noscript><template>雛形</template>後<table><tr><th>絵</th></tr>'
+        '<tr><td><img src="y.png" alt="y.png">灯台</td></tr></table><noscript>終わりがない'
+    )
+    items = read(tmp_path / "a.html", page.encode())
+    ((_, _, text),) = told(items)
+    assert text.split() == ["前", "写真の説明", "後", "|", "絵", "|", "|", "---", "|", "|", "灯台", "|", "終わりがない"]
+    assert [item.left_out for item in items if item.left_out] == ["pictures", "pictures"]
+
+
+def test_the_table_of_contents_of_a_book_is_left_out(tmp_path: Path) -> None:
+    contents = '<nav class="x" epub:type="toc"><ol><li>目次の行</li></ol></nav><nav><p>本文</p></nav>'
+    assert [text for _, _, text in told(read(tmp_path / "a.epub", epub("本", contents)))] == ["本文"]
+
+
+def test_vertical_text_of_a_page_is_a_line(tmp_path: Path) -> None:
+    column = "".join(f" 0 -14 Td <{character.encode('utf-16-be').hex()}> Tj" for character in "縦書きの文︒")
+    page = pdf([f") Tj{column} ("], font=b"/Type0 /Encoding /UniJIS-UTF16-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 >>]")
+    assert [text for _, _, text in told(read(tmp_path / "a.pdf", page))] == ["縦書きの文。"]
+
+
+def test_a_scan_and_a_password_are_said(tmp_path: Path) -> None:
+    scan, locked = io.BytesIO(), io.BytesIO()
+    Image.new("RGB", (9, 9)).save(scan, "PDF")
+    assert [item.left_out for item in read(tmp_path / "scan.pdf", scan.getvalue())] == [documents.SCANS]
+    writer = PdfWriter(io.BytesIO(pdf(["One."])))
+    writer.encrypt("secret", algorithm="RC4-128")
+    writer.write(locked)
+    assert refused(read(tmp_path / "b.pdf", locked.getvalue())) == [
+        ("b.pdf", "b.pdf can't be read: it has a password. Save it without one.")
+    ]
+
+
 def test_long_texts_are_cut_at_the_ends_of_sentences(tmp_path: Path) -> None:
     sentence = "灯台は百年前に建てられ、毎年五月に塗り直される。"
     found = told(read(tmp_path / "a.docx", docx(("", sentence * 300))))
@@ -242,13 +314,15 @@ def test_a_folder_of_documents_is_read_with_its_other_files_left_out(tmp_path: P
     [
         ('<div class="message default clearfix" id="message1"><div class="text">やあ</div></div>', "Telegram Desktop"),
         ('<div class="chatlog__message-group"><div class="chatlog__content">やあ</div></div>', "DiscordChatExporter"),
+        ("<title>ChatGPT Data Export</title><script>var jsonData = [];</script>", "ChatGPT"),
     ],
 )
 def test_the_page_of_a_chat_is_refused_with_the_form_that_has_its_speakers(tmp_path: Path, message: str, program: str) -> None:
     path = tmp_path / "messages.html"
     path.write_text(f"<html><body>{message}</body></html>", encoding="utf-8")
     (item,) = ROWS[Format.DOCUMENT].read(path, ReadOptions(), print)
-    assert item.refused == f"messages.html is not read: it is the page of a chat, by {program}. Export the chat as JSON."
+    to_do = "Import the .json of the export, or export the chat as JSON."
+    assert item.refused == f"messages.html is not read: it is the page of a chat, by {program}. {to_do}"
 
 
 @pytest.mark.parametrize("is_zip", [True, False])

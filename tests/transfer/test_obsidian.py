@@ -53,6 +53,27 @@ class Read:
         return [row["content"] for row in self.rows]
 
 
+@pytest.mark.parametrize(
+    ("line", "day"),
+    [
+        ("日付: 2025年11月18日", "2025年11月18日"),
+        ("Date: November 18, 2025 → November 20, 2025", "November 18, 2025"),
+        ("日付：2025-11-18", "2025-11-18"),
+    ],
+)
+def test_a_page_of_notion_has_its_title_and_its_day(tmp_path: Path, line: str, day: str) -> None:
+    note = f"# 釣りの会\n\nStatus: Done\n{line}\n\n本文。\n"
+    write(tmp_path / f"釣りの会 {'20240102' * 4}.md", note)
+    (row,) = Read(tmp_path).rows
+    assert (row["source"], row["occurred_at"]) == ("釣りの会", day)
+    assert row["content"].startswith(f"# 釣りの会\nStatus: Done\n{line}")
+
+
+def test_a_day_further_below_is_not_that_of_the_note(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "# 釣りの会\n\n本文。\n\n日付: 2025年11月18日\n")
+    assert "occurred_at" not in Read(tmp_path).rows[0]
+
+
 def test_a_note_is_one_memory_with_its_tags_its_date_and_its_links(tmp_path: Path) -> None:
     note = (
         "---\ntags: [料理, work, 2024]\ndate: 2025-10-17\nmood: 良い\n---\n湯豆腐を作った #京都/夜 と #100 と [[豆腐|とうふ]]\n\n二段落目\n"

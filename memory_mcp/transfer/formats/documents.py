@@ -9,13 +9,14 @@ import logging
 import re
 import struct
 import tempfile
+import unicodedata
 import warnings
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.parsers.expat import ExpatError
@@ -27,7 +28,7 @@ from memory_mcp.transfer.formats.flat_html import flattened
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
-from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields
+from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields, title_of
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
@@ -39,28 +40,43 @@ DOCUMENT_LIMIT_BYTES = 256 * 1024**2
 HTML_SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 PDF, EPUB = ".pdf", ".epub"
 # Pages that programs make of chats if nobody asks for JSON: as documents they would have neither speakers nor times.
-_CHAT_PAGES = {b'class="message default clearfix': "Telegram Desktop", b'class="chatlog__': "DiscordChatExporter"}
+_CHAT_PAGES = {
+    b'class="message default clearfix': "Telegram Desktop",
+    b'class="chatlog__': "DiscordChatExporter",
+    b"<title>ChatGPT Data Export</title>": "ChatGPT",
+}
 # Of a PDF file with more pages that can't be read, the rest is refused as a whole.
 UNREADABLE_PAGES_LIMIT = 20
+SCANS = "pages that are pictures without text (scans)"
 HEADINGS = [("#" * level, str(level)) for level in range(1, 5)]
 SEPARATORS = ["\n\n", "\n", "。", "．", "! ", "? ", ". ", "！", "？", "、", " ", ""]
 _DAMAGED = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError, OSError, EOFError, SyntaxError),
     *(zlib.error, struct.error, zipfile.BadZipFile, ExpatError),
 )
-_LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\((?:[^()\n]{0,2000})\)")
+_LINK = re.compile(r"\[([^\[\]\n]{0,500})\]\(([^()\n]{0,2000})\)")
+_PICTURE = re.compile(f"!{_LINK.pattern}")
+_PICTURE_FILE = re.compile(r".*\.(?:png|jpe?g|gif|webp|bmp|svg|tiff?|heic|emf|wmf)", re.IGNORECASE | re.DOTALL)
+_HEADING = re.compile(r"\A#{1,4}(?: .*)?(?:\n|\Z)")
 _SLIDE = re.compile(r"<!-- Slide number: (\d{1,6}) -->")
+_BEFORE_TITLE = re.compile(r"\A(.*?)^(# [^\n]*\n?)", re.MULTILINE | re.DOTALL)
+# A line of vertical text, as pages of PDF have it: a character of Chinese or Japanese in each line.
+_VERTICAL = re.compile(r"^(?:[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\ufe10-\ufe4f\uff01-\uff9f][ \t]*(?:\n|\Z)){4,}", re.MULTILINE)
+# The reading above a word in Word, and the elements around it: the library knows none of them, and would leave the word out too.
+_RUBY = re.compile(rb"<w:rt>(?:[^<]++|<(?!/?w:rt>))*+</w:rt>|</?w:ruby(?:Base)?>")
+_WORD_TEXTS = re.compile(r"word/(?:document|footnotes|endnotes)\d*\.xml")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a document, such as a page (from 1); or why there is none. The title is that of the document."""
+    """A part of a document, such as a page (from 1), and how many pictures it has; or why there is none. The title is that of the document."""
 
     text: str = ""
     page: int | None = None
     title: str = ""
     unreadable: str = ""
     is_markdown: bool = True
+    pictures: int = 0
 
 
 def read_file(source: Source, name: str) -> Iterator[ImportItem]:
@@ -74,8 +90,8 @@ def read_file(source: Source, name: str) -> Iterator[ImportItem]:
         yield ImportItem(name, left_out=OTHER_FILES)
         return
     extras.require(FORM_EXTRA, f"{name} can't be read")
-    stem = PurePosixPath(name).stem
-    fields = file_fields(stem, source.changed(name), name)
+    stem = title_of(name)
+    fields = file_fields(name, source.changed(name))
     seen = Counter[tuple[str, ...]]()
     title = ""
     for part in _parts(whole(source, name, DOCUMENT_LIMIT_BYTES), name, suffix):
@@ -84,7 +100,9 @@ def read_file(source: Source, name: str) -> Iterator[ImportItem]:
         if part.unreadable:
             yield ImportItem(where, refused=part.unreadable)
         elif part.page and not part.text.strip():
-            yield ImportItem(where, left_out="pages without text")
+            yield ImportItem(where, left_out=SCANS if part.pictures else "pages without text")
+        else:
+            yield from [ImportItem(where, left_out="pictures")] * part.pictures
         for headings, text in _pieces(part):
             identity = (name, str(part.page or ""), *headings, text)
             seen[identity] += 1
@@ -110,10 +128,28 @@ def _pieces(part: Part) -> Iterator[tuple[list[str], str]]:
         yield from (([], text) for text in cut.split_text(part.text))
         return
     # The splitter joins the lines of a section one by one, in a time that grows with the square of its length.
-    lines = MarkdownHeaderTextSplitter(HEADINGS, return_each_line=True, strip_headers=True).split_text(_LINK.sub(r"\1", part.text))
-    for above, section in groupby(lines, key=lambda line: line.metadata):
+    lines = MarkdownHeaderTextSplitter(HEADINGS, return_each_line=True, strip_headers=False).split_text(part.text)
+    sections = [
+        (above, "  \n".join(filter(None, (_HEADING.sub("", line.page_content) for line in section))))
+        for above, section in groupby(lines, key=lambda line: line.metadata)
+    ]
+    for (above, text), (below, _) in pairwise([*sections, ({}, "")]):
         headings = [above[level] for _, level in HEADINGS if above.get(level)]
-        yield from ((headings, text) for text in cut.split_text("  \n".join(line.page_content for line in section)))
+        yield from ((headings, piece) for piece in cut.split_text(text))
+        if headings and not text and not above.items() <= below.items():
+            yield headings, ""
+
+
+def _marked(text: str, page: int | None = None, title: str = "") -> Part:
+    """A part in Markdown. Of its links and pictures the words stay."""
+    worded, pictures = _PICTURE.subn(_said_of_picture, text)
+    return Part(_LINK.sub(r"\1", worded), page, title, pictures=pictures)
+
+
+def _said_of_picture(picture: re.Match[str]) -> str:
+    """The description of a picture; nothing if that is the name of a file, or of the shape, which markitdown takes where none is given."""
+    said = picture[1].strip()
+    return "" if _PICTURE_FILE.fullmatch(said) or re.sub(r"\W", "", said) + ".jpg" == picture[2] else f" {said} "
 
 
 def _parts(data: bytes, name: str, suffix: str) -> Iterator[Part]:
@@ -127,7 +163,7 @@ def _parts(data: bytes, name: str, suffix: str) -> Iterator[Part]:
         ) from error
 
 
-def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the other loaders
+def _pdf(data: bytes, name: str) -> Iterator[Part]:
     """The pages of a PDF file. After one that can't be read the rest is read as a file of its own."""
     with warnings.catch_warnings():
         # The library says at its import that nobody maintains it any more. What follows from that is in docs/decisions/0072.
@@ -136,7 +172,10 @@ def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the othe
     from pypdf import PdfReader  # noqa: PLC0415
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it mends is no matter of the reader of an import
-    page, pages = 0, len(PdfReader(io.BytesIO(data)).pages)
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise InvalidInput("{} can't be read", "it has a password", "Save it without one", name)
+    page, pages = 0, len(reader.pages)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "document.pdf")
         path.write_bytes(data)
@@ -145,7 +184,9 @@ def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the othe
             try:
                 for loaded in PyPDFLoader(path).lazy_load():
                     page += 1
-                    yield Part(loaded.page_content, page, str(loaded.metadata.get("title") or ""), is_markdown=False)
+                    text = _VERTICAL.sub(_in_one_line, loaded.page_content)
+                    pictures = 0 if text.strip() else len(reader.pages[page - 1].images)
+                    yield Part(text, page, str(loaded.metadata.get("title") or ""), is_markdown=False, pictures=pictures)
             except damage() as error:
                 reason, page = str(error)[:200] or type(error).__name__, page + 1
             if not reason:
@@ -157,6 +198,11 @@ def _pdf(data: bytes, name: str) -> Iterator[Part]:  # noqa: ARG001  as the othe
     yield Part(
         page=page + 1, unreadable=sentence("It and the {} pages after it are not read, as too many before can't be.", pages - page - 1)
     )
+
+
+def _in_one_line(column: re.Match[str]) -> str:
+    """The characters of vertical text in one line, in the forms that they have in horizontal text."""
+    return unicodedata.normalize("NFKC", "".join(column[0].split())) + "\n"
 
 
 def _write_rest(data: bytes, page: int, path: Path) -> None:
@@ -186,6 +232,7 @@ def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterat
             reader, data = _flat_converter(), _html(data, name)
         else:
             check_packed(data, name)
+            data = _without_readings(data) if suffix == ".docx" else data
             reader = getattr(converters, converter)()
             reader._html_converter = _flat_converter()  # noqa: SLF001  it makes HTML of the file, and reads that
         made = reader.convert(io.BytesIO(data), markitdown.StreamInfo(extension=suffix, charset="utf-8"))
@@ -193,10 +240,24 @@ def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterat
         if suffix == EPUB:
             _, _, text = text.partition("\n\n")  # it begins with the fields of the book
         before, *slides = _SLIDE.split(text)
-        yield Part(before, title=title)
-        yield from (Part(slide, int(number), title) for number, slide in zip(slides[::2], slides[1::2], strict=True))
+        yield _marked(before, title=title)
+        for number, slide in zip(slides[::2], slides[1::2], strict=True):
+            yield _marked(_BEFORE_TITLE.sub(r"\2\1", slide), int(number), title)
 
     return load
+
+
+def _without_readings(data: bytes) -> bytes:
+    """A Word file without the readings above its words."""
+    with zipfile.ZipFile(io.BytesIO(data)) as before:
+        texts = {name: before.read(name) for name in before.namelist() if _WORD_TEXTS.fullmatch(name)}
+        if not any(b"<w:ruby>" in text for text in texts.values()):
+            return data
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as after:
+            for entry in before.infolist():
+                after.writestr(entry, _RUBY.sub(b"", texts[entry.filename]) if entry.filename in texts else before.read(entry))
+    return made.getvalue()
 
 
 def _flat_converter() -> "HtmlConverter":
@@ -207,7 +268,8 @@ def _flat_converter() -> "HtmlConverter":
         def convert(self, file_stream: BinaryIO, stream_info: "StreamInfo", **options: Any) -> "DocumentConverterResult":
             page = file_stream.read().decode(stream_info.charset or "utf-8", errors="replace")
             in_utf8 = stream_info.copy_and_update(charset="utf-8")  # type: ignore[no-untyped-call]
-            return super().convert(io.BytesIO(flattened(page).encode()), in_utf8, **options)
+            in_cells = {"keep_inline_images_in": ["td", "th", *(f"h{level}" for level in range(1, 7))]}
+            return super().convert(io.BytesIO(flattened(page).encode()), in_utf8, **in_cells, **options)
 
     return FlatConverter()
 
@@ -217,7 +279,9 @@ def _html(data: bytes, name: str) -> bytes:
     from bs4.dammit import EncodingDetector  # noqa: PLC0415  as above
 
     if program := next((program for mark, program in _CHAT_PAGES.items() if mark in data), None):
-        raise InvalidInput("{} is not read", "it is the page of a chat, by {}", "Export the chat as JSON", name, program)
+        raise InvalidInput(
+            "{} is not read", "it is the page of a chat, by {}", "Import the .json of the export, or export the chat as JSON", name, program
+        )
     named = EncodingDetector.find_declared_encoding(data, is_html=True)
     try:
         text = data.decode(named) if named else decoded(data, name)
@@ -227,7 +291,7 @@ def _html(data: bytes, name: str) -> bytes:
 
 
 def _text(data: bytes, name: str) -> Iterator[Part]:
-    yield Part(decoded(data, name).replace("\r\n", "\n"))
+    yield _marked(decoded(data, name).replace("\r\n", "\n"))
 
 
 FORM_EXTRA = "documents"

@@ -22,8 +22,12 @@ _ENDED_BY = {
 }
 # What a closing tag may close across is looked for among the innermost.
 _CLOSED_ACROSS = 200
-_NO_PAGE = re.compile(r"<!--|<(script|style)\b", re.IGNORECASE)
-_ENDS = {name: re.compile(end, re.IGNORECASE) for name, end in (("", "-->"), ("script", "</script[^<>]*>"), ("style", "</style[^<>]*>"))}
+# What nobody sees in a page; the navigation is that of an EPUB file, a table of its contents. Without an end the rest of the page belongs to
+# a script, a style and a comment.
+_NO_PAGE = re.compile(r"<!--|<(script|style|noscript|template|nav(?=[^<>]*?epub:type))\b", re.IGNORECASE)
+_ENDS = {"": re.compile("-->")} | {
+    name: re.compile(f"</{name}[^<>]*>", re.IGNORECASE) for name in ("script", "style", "noscript", "template", "nav")
+}
 # The reading above a word, and the brackets around it for browsers that can't put it there.
 _READING = re.compile(r"<(rt|rp)\b[^<>]*+>[^<]*+(?:</\1\s*+>)?", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*+)[^<>]*+>")
@@ -65,12 +69,16 @@ def _popped(inside: list[str], count: int) -> str:
 
 
 def _without_scripts(page: str) -> str:
-    parts, at = list[str](), 0
+    parts, at, without_end = list[str](), 0, set[str]()
     for start in _NO_PAGE.finditer(page):
-        if start.start() < at:
+        name = (start[1] or "").lower()
+        if start.start() < at or name in without_end:
+            continue
+        end = _ENDS[name].search(page, start.end())
+        if end is None and name in ("noscript", "template", "nav"):
+            without_end.add(name)
             continue
         parts.append(page[at : start.start()])
-        end = _ENDS[(start[1] or "").lower()].search(page, start.end())
         if end is None:
             return "".join(parts)
         at = end.end()

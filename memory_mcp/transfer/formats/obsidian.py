@@ -6,6 +6,7 @@ into pieces. The last line names the vault: by it, the server finds the memories
 Of exported notes it knows those that a list names and that are nowhere in the vault.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -42,6 +43,8 @@ DAYS = ("date", "day", "日付", "日時", "created", "作成日", "作成日時
 # Front matter with a place of its own, or about the file: no part of the text.
 NOT_SAID = frozenset("tags tag updated modified publish permalink id uid uuid".split()) | READER_FIELDS - {"aliases", "date"}
 SAID_LIMIT = 500
+# The properties of a page of Notion stand in lines below its title.
+_PROPERTIES = re.compile(r"\A\s*# [^\n]*\n\s*((?:[^\s:：][^\n:：]{0,49}[:：][^\n]+(?:\n|\Z))+)")
 DELETED_NAMED = 1_000
 
 
@@ -103,9 +106,10 @@ def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
     for _ in range(comments):
         yield ImportItem(name, left_out="comments")
     days = _days(fields)
-    occurred_at = next((days[name] for name in DAYS if name in days), None)
+    told = days or _days(_properties(body))
+    occurred_at = next((told[name] for name in DAYS if name in told), None)
     row_fields = {
-        **file_fields(PurePosixPath(name).stem, source.changed(name), name),
+        **file_fields(name, source.changed(name)),
         **_tags(fields, body),
         **({"occurred_at": occurred_at} if occurred_at else {}),
     }
@@ -153,6 +157,13 @@ def _days(fields: Mapping[str, Any]) -> dict[str, str]:
     """The days in a front matter that can be read, by the names of their fields: 2019-10-17, 2019/10/17, 2019年10月17日, [[2019-10-17]]."""
     read = {name.casefold(): written_time(_unlinked(value)) for name, value in fields.items() if name.casefold() in DAYS}
     return {name: day for name, day in read.items() if day}
+
+
+def _properties(body: str) -> dict[str, str]:
+    """What the lines below the title of a note say: 日付: 2025年11月18日."""
+    below = _PROPERTIES.match(body)
+    lines = (re.split("[:：] ?", line, maxsplit=1) for line in below[1].splitlines()) if below else ()
+    return {name.strip(): value for name, value in lines}
 
 
 def _unlinked(value: Any) -> Any:

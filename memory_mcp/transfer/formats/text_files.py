@@ -34,6 +34,7 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _HEADING = re.compile(r"#{1,6} ")
+_ID_OF_NOTION = re.compile(r"(?<=\S) [0-9a-f]{32}\Z")
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  a text has no authors
@@ -59,11 +60,17 @@ def table_rows(lines: Iterable[str], name: str, separator: str = ",") -> Iterato
         ) from error
 
 
-def file_fields(stem: str, changed: datetime, session: str) -> Row:
+def title_of(name: str) -> str:
+    """The name of a file without its folders, its ending and the id that Notion writes behind the title of a page."""
+    return _ID_OF_NOTION.sub("", PurePosixPath(name).stem)
+
+
+def file_fields(name: str, changed: datetime) -> Row:
     """The fields that a file's name and time give. All pieces share a session, so that search sees each with its neighbors."""
-    day = day_in_title(unicodedata.normalize("NFC", stem)) or _day_of_folders(session)
+    title = title_of(name)
+    day = day_in_title(unicodedata.normalize("NFC", title)) or _day_of_folders(name)
     changed_at = changed.astimezone(UTC).isoformat(timespec="seconds")
-    row = {"source": stem[:LABEL_LIMIT], "session_id": session[-LABEL_LIMIT:], "kind": "fact", "created_at": changed_at}
+    row = {"source": title[:LABEL_LIMIT], "session_id": name[-LABEL_LIMIT:], "kind": "fact", "created_at": changed_at}
     return {**row, **({"occurred_at": day} if day else {})}
 
 
@@ -163,7 +170,7 @@ def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
         yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
         return
     text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
-    fields = file_fields(PurePosixPath(name).stem, source.changed(name), name)
+    fields = file_fields(name, source.changed(name))
     if _is_json(text):
         yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return
