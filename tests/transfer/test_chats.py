@@ -108,6 +108,15 @@ def test_a_tree_that_does_not_say_where_it_stood_is_read_to_its_latest_message(t
     assert [row["content"] for row in rows] == ["一", "二"]
 
 
+def test_an_end_without_a_time_is_as_late_as_what_is_before_it(tmp_path: Path) -> None:
+    conversation = tree(
+        node("q", "root", "user", "一", at=1.0), node("a", "q", "assistant", "捨てた", at=2.0), node("b", "q", "assistant", "二", at=3.0),
+        node("end", "b", "user", "三", at=None), current=None,
+    )  # fmt: skip
+    rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [conversation]))
+    assert [row["content"] for row in rows] == ["一", "二", "三"]
+
+
 def test_a_tree_that_runs_in_a_circle_ends(tmp_path: Path) -> None:
     conversation = tree(node("q", "last", "user", "一"), node("last", "q", "assistant", "二"))
     rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [conversation]))

@@ -318,3 +318,17 @@ def test_a_json_file_that_is_empty_or_was_cut_off_says_so(tmp_path: Path, text: 
 def test_what_nothing_tells_is_refused_with_what_to_do(tmp_path: Path, files: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         detect_format(make(tmp_path / "there", files))
+
+
+def test_the_rest_of_a_graph_that_is_no_longer_looked_at_is_told(tmp_path: Path) -> None:
+    unreadable = ["{"] * (knowledge_graph.UNREADABLE_PLACES + 5)
+    _, refused = read(knowledge_graph.read, write(tmp_path / "memory.json", "\n".join([*unreadable, json.dumps(GRAPH[0])])))
+    assert len(refused) == knowledge_graph.UNREADABLE_PLACES + 1
+    assert "the rest is not looked at" in refused[-1].refused
+
+
+@pytest.mark.parametrize("odd", [{"type": "personal_chat", "id": 1, "messages": 5}, [{"title": "a", "time": "b", "products": 5}]])
+def test_odd_values_where_a_program_has_lists_are_of_no_program(tmp_path: Path, odd: object) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(odd))
+    with pytest.raises(InvalidInput):
+        detect_format(tmp_path / "a.json")

@@ -39,7 +39,8 @@ def _is_of_gemini(name: str) -> bool:
 
 def is_activity(fields: Mapping[str, Any]) -> bool:
     """Whether a JSON object is an activity of Gemini."""
-    named = [text_in(fields.get("header")), *(part for part in fields.get("products") or [] if isinstance(part, str))]
+    products = fields.get("products")
+    named = [text_in(fields.get("header")), *map(text_in, products if isinstance(products, list) else ())]
     return "title" in fields and "time" in fields and any(map(_is_of_gemini, named))
 
 

@@ -79,6 +79,8 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
             at = following if following >= 0 else len(text)
         else:
             yield line, value
+    if at < len(text):
+        yield line, _Unreadable("so much before it can't be read that the rest is not looked at")
 
 
 def _first_of_value(text: str, at: int) -> int:

@@ -33,7 +33,8 @@ _BESIDE = {"photo": "photos", "contact_information": "contacts", "location_infor
 
 def recognizes(head: Head) -> bool:
     """By the kind of chat beside its messages, or the list of the account's chats."""
-    first = next(iter(head.fields.get("messages") or []), None)
+    messages = head.fields.get("messages") or []
+    first = next(iter(messages), None) if isinstance(messages, list) else messages
     is_chat = head.has("type", "id", "messages") and (first is None or (isinstance(first, dict) and "date" in first))
     chats = head.fields.get("chats")
     return is_chat or (isinstance(chats, dict) and "list" in chats)

@@ -182,17 +182,21 @@ def conversation_items(
 
 def path_to_last(nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[str], Any]) -> list[str]:
     """The ids of the branch that ends with `last`, or else of that with the latest end, first to last. It ends even if the parents form a cycle."""
-    inner = {name for node in nodes.values() if isinstance(name := node.get(parent), str)}
-    node_id = (
-        last
-        if isinstance(last, str) and last in nodes
-        else max([name for name in nodes if name not in inner] or nodes, key=said_at, default=None)
-    )
-    path: dict[str, None] = {}
-    while isinstance(node_id, str) and node_id in nodes and node_id not in path:
-        path[node_id] = None
-        node_id = nodes[node_id].get(parent)
-    return [*reversed(path)]
+
+    def upwards(node_id: Any) -> Iterator[str]:
+        passed: set[str] = set()
+        while isinstance(node_id, str) and node_id in nodes and node_id not in passed:
+            passed.add(node_id)
+            yield node_id
+            node_id = nodes[node_id].get(parent)
+
+    def ended_at(leaf: str) -> Any:  # an end without a time is as late as what is before it
+        return next((at for node_id in upwards(leaf) if (at := said_at(node_id))), said_at(leaf))
+
+    if not (isinstance(last, str) and last in nodes):
+        inner = {name for node in nodes.values() if isinstance(name := node.get(parent), str)}
+        last = max([name for name in nodes if name not in inner] or nodes, key=ended_at, default=None)
+    return [*upwards(last)][::-1]
 
 
 class Equals:
