@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import httpx2
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -69,8 +68,6 @@ class Passing:
                 logger.warning("%s", error)
                 return
             await refused(self.request, error)(self.request.scope, self.request.receive, send)
-        except httpx2.HTTPError as error:
-            logger.warning("%s broke off: %s", self.name, type(error).__name__)
 
     async def _round(self, send: Send) -> bool:
         """Ask once. Returns False where the model called tools that it is offered here: it is to be asked again."""

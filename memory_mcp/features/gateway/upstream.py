@@ -65,7 +65,7 @@ class Upstream:
         """The answer of a vendor to a body. Leaving the block closes the connection, which ends what the vendor does.
 
         Raises:
-            ChatFailed: it can't be asked, or nobody answers there.
+            ChatFailed: it can't be asked, nobody answers there, or the answer breaks off.
         """
         key = await _key(name, vendor)
         sent = {header: value for header, value in headers.items() if header in PASSED_ON}
@@ -83,6 +83,8 @@ class Upstream:
                 response.headers.get("content-type", ""),
                 _without_key(response.aiter_bytes(), key),
             )
+        except httpx2.HTTPError as error:
+            raise _unreachable(name, error) from error
         finally:
             await response.aclose()
 

@@ -477,6 +477,12 @@ def test_an_answer_that_breaks_off_or_fails_stores_nothing(http, model, stream):
     assert client.stored() == []
 
 
+def test_an_answer_at_once_that_breaks_off_is_an_error_in_openais_form(http, model):
+    model.steps = [Answer([completion("途中で切れる")[:40]], content_type="application/json", breaks_off=True)]
+    reply = Client(http).post([{"role": "user", "content": "長い話をして"}], stream=False)
+    assert (reply.status_code, "broke off" in reply.json()["error"]["message"]) == (502, True)
+
+
 def test_a_client_that_hangs_up_ends_the_vendors_answer_and_stores_nothing(http, model, eventually):
     def slowly():
         while not model.gone.is_set():
