@@ -124,7 +124,7 @@ def _in_tables() -> Patterns:
     rules = {rule for some in (service_keys._rules().everywhere, *service_keys._rules().of_keyword) for rule in some}
     named = {rule.pattern: f"rule {rule.name}" for rule in rules}
     named |= {example: f"example of rule {rule.name}" for rule in rules for example in rule._examples}
-    tables = (*families._PREFIXES, *families._LANGUAGES, *families._RANKINGS)
+    tables = (*families._PREFIXES, *families._LANGUAGES)
     return named | {re.compile(rf"\A(?:{pattern})"): "memory_mcp.encoders.model_families" for pattern, _ in tables}
 
 

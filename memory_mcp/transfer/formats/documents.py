@@ -56,7 +56,7 @@ _DAMAGED = (
 )
 _LINK = re.compile(r"\[([^\[\]\n]{0,500})\]\(([^()\n]{0,2000})\)")
 _PICTURE = re.compile(f"!{_LINK.pattern}")
-_PICTURE_FILE = re.compile(r".*\.(?:png|jpe?g|gif|webp|bmp|svg|tiff?|heic|emf|wmf)", re.IGNORECASE | re.DOTALL)
+_PICTURE_FILE = re.compile(r".{0,300}\.(?:png|jpe?g|gif|webp|bmp|svg|tiff?|heic|emf|wmf)", re.IGNORECASE | re.DOTALL)
 _HEADING = re.compile(r"\A#{1,4}(?: .*)?(?:\n|\Z)")
 _SLIDE = re.compile(r"<!-- Slide number: (\d{1,6}) -->")
 _BEFORE_TITLE = re.compile(r"\A(.*?)^(# [^\n]*\n?)", re.MULTILINE | re.DOTALL)
