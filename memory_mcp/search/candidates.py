@@ -290,7 +290,7 @@ def from_written_dates(search: Search, days: Sequence[str]) -> list[int]:
     """Memories that have a year of the query as it is written, which is too long to be a time of theirs, and those without a time that have one
     of these days of no certain year or week: 「金曜は燃えるゴミの日」."""
     by_days = _with_phrases(search, days)
-    timed = memory_dates.of_memories(search.connection, by_days)
+    timed = memory_dates.of_memories(search.connection, by_days) if by_days else {}
     return [*_with_phrases(search, search.parsed.time.years), *(memory_id for memory_id in by_days if memory_id not in timed)]
 
 

@@ -202,11 +202,9 @@ def _book_items(value: Mapping[str, Any], where: str, options: ReadOptions, labe
         yield ImportItem(where, refused="It is neither a character card nor a lorebook.")
         return
     book = value["data"] if value.get("spec") == "lorebook_v3" else value
-    name = text_in(book.get("name")).strip()
-    names = {label} - {name or PurePosixPath(where).stem}  # once, all files of a zip had its name
-    yield from lorebooks.items(
-        book, where, name or PurePosixPath(where).stem, options.me or "", options.character, names=set() if name else names
-    )
+    name, stem = text_in(book.get("name")).strip(), PurePosixPath(where).stem
+    former = set() if name else {label} - {stem}  # once, all files of a zip had its name
+    yield from lorebooks.items(book, where, name or stem, options.me or "", options.character, names=former)
 
 
 def _kept(card: Card) -> dict[str, Any]:
