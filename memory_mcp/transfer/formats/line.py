@@ -169,7 +169,7 @@ class _Survey:
 
 def _survey(source: Source, name: str, title: str) -> _Survey:
     order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
-    unplanned, begun, weekday = {title}, 0, ""
+    unplanned, weekday = {title}, ""
     for _, line in text_lines(source, name):
         if day := _DAY_YEAR_LAST.fullmatch(line.strip()):
             weekday, first, second, year = day.groups()
@@ -180,7 +180,6 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
             forms[space, _form(message)] += 1
             words = [] if _is_by_program(message["rest"]) else _WORDS[space](message["rest"])
             beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
-            begun += len(words) > 1
             if len(words) > 1 and int(message["minute"]) % _PLANNED_MINUTES and len(unplanned) < BEGINNINGS_LIMIT:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
