@@ -68,7 +68,8 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         return
     value, sentences = within or (None, [])
     yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
-    entries = (entry for value in (items(blocks(source, name), name) if is_json else [value]) for entry in _listed(value))
+    values = items(blocks(source, name), name, frozenset(LISTS)) if is_json else [value]
+    entries = (entry for value in values for entry in ([value] if _is_fact(value) else _listed(value)))
     for number, entry in enumerate(entries, start=1):
         yield from _of_json(entry, f"{name}, entry {number}", options)
 
