@@ -83,6 +83,18 @@ def test_the_entries_of_a_list_in_an_object_are_read_one_by_one_up_to_what_is_no
     assert len([one for one in found if one.refused]) == 1
 
 
+def test_facts_without_ids_are_known_by_the_keys_that_they_had_as_memories_of_mem0(tmp_path: Path) -> None:
+    listed = [{"memory": "苺が好き", "date": day} for day in ("2025-01-03", "2025-01-04")] + [
+        {"memory": "左利き"},
+        {"memory": "猫", "id": "1"},
+    ]
+    path = write(tmp_path / "a.json", {"results": listed})
+    berries, _, left_handed, cat = (row["key"] for row in read(mem0.read, path)[0])
+    assert detect_format(path) is Format.FACTS
+    found = [one.row for one in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if one.row]
+    assert [row.get("former_keys") for row in found] == [[berries], None, [left_handed], [cat]]
+
+
 def test_relations_of_mem0_are_lines_of_the_graph_and_what_has_no_field_is_kept(tmp_path: Path) -> None:
     memory = {**MEMORY, "expiration_date": "2026-01-01", "immutable": True, "embedding": [0.1], "score": None}
     told = [

@@ -23,9 +23,7 @@ _BETWEEN = " \t\r\n,"
 _DECODER = json.JSONDecoder()
 
 
-def items(
-    blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), beside: dict[str, Any] | None = None
-) -> Iterator[Any]:
+def items(blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), beside: dict[str, Any] | None = None) -> Iterator[Any]:
     """Yields the entries of a top-level list, or of the fields of a top-level object that are in `lists` and are lists, one at a time; else the single
     top-level value. The other fields of such an object are put into `beside`.
 

@@ -97,6 +97,11 @@ def _text(fields: Mapping[str, Any]) -> str | None:
     return next((fields[name] for name in ("memory", "content", "text", "fact") if isinstance(fields.get(name), str)), None)
 
 
+def identity(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """What identifies a memory: its id or its hash, else its text."""
+    return (text_in(fields.get("id")) or text_in(fields.get("hash")) or _text(fields) or "",)
+
+
 def _relation(relation: Mapping[str, Any], where: str, me: str | None) -> Iterator[ImportItem]:
     """A relation of mem0's graph, which it drew from the memories itself."""
     user = text_in(relation.get("user_id"))
@@ -145,7 +150,7 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     yield from import_rows.memory_rows(
         where,
         FORM,
-        (text_in(fields.get("id")) or text_in(fields.get("hash")) or text,),
+        identity(fields),
         text,
         source=me or text_in(fields.get("user_id")) or None,
         session_id=text_in(fields.get("run_id")) or None,
