@@ -319,6 +319,13 @@ def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) 
     assert found.turns[0][2] == "LINE Mei 2024-01-02"
 
 
+def test_words_in_brackets_behind_several_messages_of_whatsapp_are_a_mark_in_any_language(tmp_path: Path) -> None:
+    said = ["Obiad? <Ta wiadomość została zmieniona>", "Tak\nO ósmej <Ta wiadomość została zmieniona>", "Zobacz <moja nowa strona>", "Ha <3", "Ho <3"]
+    chat = "".join(f"05.02.2024, 21:0{number} - Ola: {text}\n" for number, text in enumerate(said))
+    found = read(written(tmp_path, "a.txt", chat))
+    assert [text for _, text in texts(found)] == ["Obiad?", "Tak\nO ósmej", "Zobacz <moja nowa strona>", "Ha <3", "Ho <3"]
+
+
 def test_a_file_that_only_looks_like_a_chat_is_none(tmp_path: Path) -> None:
     diary = "2020/01/05 日記\n\n今日は 10:30 に出た。\n\n10:30 駅\n"
     assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
