@@ -1152,6 +1152,23 @@ def test_the_chats_that_vs_code_keeps_are_read_with_their_changes(tmp_path: Path
     assert "line 2 is no JSON" in read(written(tmp_path, "broken.jsonl", f"{written_changes[0]}\n{{")).refused[0]
 
 
+@pytest.mark.parametrize("chat", [{}, {"turn_key": {"chat_id": "c"}}])
+def test_a_chat_with_the_newest_first_is_read_from_its_beginning_and_keeps_its_keys(tmp_path: Path, chat: dict[str, Any]) -> None:
+    turns = [
+        {**chat, "author": {"name": name}, "create_time": f"2024-05-01T12:0{minute}:00Z", "candidates": [{"raw_content": text}], **further}
+        for minute, (name, text, further) in enumerate(
+            [("ミレイ", "鍵は？", {}), ("健太", "壺の中", {}), ("ミレイ", "箱", {"is_alternative": True})]
+        )
+    ]
+    path = written(tmp_path, "a.json", {"turns": turns[1::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    longer = written(tmp_path, "b.json", {"turns": turns[::-1]})
+    again = [item.row for item in ROWS[detect_format(longer)].read(longer, NO_OPTIONS, print) if item.row]
+    assert [row["content"] for row in rows] == ["鍵は？", "壺の中"]
+    assert [row["key"] for row in again] == [row["key"] for row in rows]
+    assert read(longer).left_out == {"messages of branches that are not shown": 1}
+
+
 @pytest.mark.parametrize(
     ("program", "content"),
     [
