@@ -202,6 +202,31 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 2})
 
 
+def test_a_name_with_a_space_is_told_by_what_is_no_text_and_a_known_one_may_say_nothing_or_what_a_notice_says(tmp_path: Path) -> None:
+    lines = [
+        "Ken Ito 元気？",
+        "Ken Ito メッセージの送信を取り消しました",
+        "父 うん 行く",
+        "父 スタンプ",
+        "父 うん 10時",
+        "父 うん またね",
+        "Ken Ito よかった",
+    ]
+    lines += ["Ken Ito\n一行目は空", "Ken Ito 花見に参加しました", "Ken Itoが参加しました。"]
+    chat = "2020.01.05 日曜日\n" + "".join(f"21:{number:02} {line}\n" for number, line in enumerate(lines))
+    found = read(written(tmp_path, "a.txt", chat))
+    assert texts(found) == [
+        ("Ken Ito", "元気？"),
+        ("父", "うん 行く"),
+        ("父", "うん 10時"),
+        ("父", "うん またね"),
+        ("Ken Ito", "よかった"),
+        ("Ken Ito", "一行目は空"),
+        ("Ken Ito", "花見に参加しました"),
+    ]
+    assert found.left_out == {"deleted messages": 1, "stickers": 1, "notices": 1}
+
+
 def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
     lines = """2020.01.05 日曜日
 08:01 健太 今日の予定
@@ -604,9 +629,9 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "telegram",
-        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " it"]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
+        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " ", {"type": "text_link", "text": "it", "href": "https://c.d"}]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
         [
-            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it"),
+            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it (https://c.d)"),
             ("Emi", "2024-03-05T12:16:04+00:00", "Telegram Emi 2024-03-05", "A photo"),
         ],
         {"stickers": 1, "calls": 1, "photos": 1},

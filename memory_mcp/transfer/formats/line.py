@@ -70,15 +70,16 @@ _AROUND_TITLE = re.compile(
     r"^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?|^Chat(?:verlauf)? mit |^Riwayat (?:obrolan|chat) dengan |^Historial de chat con "
 )
 _QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")
+# The groups are the name, where it stands before.
 _DELETED = re.compile(
-    r"(?:.{1,60}が)?メッセージの送信を取り消しました。?|(?:.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
-    r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
-    r"送信が取り消されたメッセージです。?|(?:.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
+    r"(.{1,60}が)?メッセージの送信を取り消しました。?|(.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
+    r"(.{1,60})?已?收回了?(?:一則)?訊息。?|(.{1,60})?撤回了一条消息。?|(.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
+    r"送信が取り消されたメッセージです。?|(.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
 )
 # People put the same sign before a number or a plan.
 _CALL = re.compile(
     r"(?:[☎☏] ?(?=.{0,30}(?:通話|着信|キャンセル|応答|call|cancel|answer|通话|來電|来电|取消|接|통화|부재중|취소|응답|สาย|โทร|ยกเลิก|anruf|llamada|appel|panggilan))"
-    r"[^\d]{1,40}(?:\d[\d:]{1,8})?|不在着信|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9})[.。]?",
+    r"[^\d]{1,40}(?:\d[\d:]{1,8})?|不在着信|通話をキャンセルしました|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9})[.。]?",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\](?: (.*))?")
@@ -86,7 +87,7 @@ _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\](?: (.*))?")
 _TITLED = frozenset({"albums", "polls", "events", "files", "gifts"})
 # Notices that a computer's export writes where the speaker stands.
 _NOTICE = re.compile(
-    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
+    r".{1,80}[がは].{0,80}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
     r".{1,80}(?:joined|left) the (?:group|chat).{0,9}|.{1,80}(?:invited|added) .{1,80}to the (?:group|chat).{0,9}|.{1,80}(?:加入|離開)(?:群組|聊天)"
 )
 
@@ -206,6 +207,7 @@ class _Survey:
 
 def _survey(source: Source, name: str, title: str) -> _Survey:
     order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
+    before_no_text = Counter[str]()
     unplanned, weekday, shape, saved_on = {title}, "", "", date.max
     for _, line in text_lines(source, name):
         if not shape and not _is_day(line.strip()):
@@ -219,7 +221,9 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
             space = message["space"][:2]
             spaces[space] += 1
             forms[space, _form(message)] += 1
-            words = [] if _is_by_program(message["rest"]) else _WORDS[space](message["rest"])
+            words = _WORDS[space](message["rest"])
+            before_no_text.update(_before_no_text(words) if space == " " else ())
+            words = [] if _is_by_program(message["rest"]) else words
             beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
             if len(words) > 1 and int(message["minute"]) % _PLANNED_MINUTES and len(unplanned) < BEGINNINGS_LIMIT:
                 unplanned.add(words[0])
@@ -229,7 +233,7 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
     names = frozenset({title, *(words for words in unplanned if beginnings[words] >= (SAID_OFTEN if space == " " else SAID_TWICE))})
     is_day_first = order.is_day_first(in_doubt=not is_american)
-    survey = _Survey(space, is_day_first, shape, saved_on, names | (_names(beginnings) if space == " " else frozenset()))
+    survey = _Survey(space, is_day_first, shape, saved_on, names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
     return replace(survey, further=_further_lines(_unquoted(text_lines(source, name), survey), survey, of_space))
 
@@ -266,15 +270,27 @@ def _is_by_program(rest: str) -> bool:
     return (_NOTICE.fullmatch(rest) or _DELETED.fullmatch(rest)) is not None
 
 
+def _before_no_text(words: list[str]) -> Iterator[str]:
+    """The words before what the program writes for no text: スタンプ, or that a message was unsent. They are a whole name."""
+    for count in range(len(words) - 1, 0, -1):
+        by_program = " ".join(words[count:])
+        deleted = _DELETED.fullmatch(by_program)
+        if (deleted and deleted.lastindex is None) or _CALL.fullmatch(by_program) or media_kind(by_program):
+            yield " ".join(words[:count])
+            return
+
+
 def _columns(rest: str, survey: _Survey) -> tuple[str, str]:
     """The speaker and the text of a message; between single spaces, the longest of the known names that it begins with, else its first word."""
     words = _WORDS[survey.space](rest)
     if survey.space != " ":
         return (words[0].strip(), words[1]) if len(words) > 1 else ("", rest)
-    if len(words) < 2 or _is_by_program(rest):
+    known = next((name for count in range(len(words), 0, -1) if (name := " ".join(words[:count])) in survey.names), "")
+    is_of_name = rest.isascii() or not known or any(rest.partition(particle)[0] in survey.names for particle in "がは")
+    if is_of_name and _is_by_program(rest):
         return "", rest
-    speaker = next((name for count in range(len(words) - 1, 0, -1) if (name := " ".join(words[:count])) in survey.names), words[0])
-    return speaker, rest[len(speaker) + 1 :]
+    speaker = known or (words[0] if len(words) > 1 else "")
+    return speaker, rest[len(speaker) + 1 :] if speaker else rest
 
 
 def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Counter[_Form]) -> frozenset[int]:
@@ -338,9 +354,10 @@ def _against_the_clock(day: Sequence[tuple[int, int, int]]) -> set[int]:
     return against - known if len(against & known) > len(known) * (1 - NAMES_SHARE) else against
 
 
-def _names(beginnings: Counter[str]) -> frozenset[str]:
+def _names(beginnings: Counter[str], before_no_text: Counter[str]) -> frozenset[str]:
     """The names with spaces, told by what messages begin with: what follows the first words of a name is one of a few words, as those who have that
-    first name are few, and what follows a whole name is anything."""
+    first name are few, and what follows a whole name is anything. What stands before what is no text is a whole name, and not continued."""
+    whole = {words for words in before_no_text if beginnings[words] >= max(SAID_TWICE, beginnings[words.split(" ")[0]] * A_NAMES_SHARE)}
     following: dict[str, list[tuple[str, int]]] = {}
     for words, count in beginnings.items():
         following.setdefault(words.rpartition(" ")[0], []).append((words, count))
@@ -348,11 +365,13 @@ def _names(beginnings: Counter[str]) -> frozenset[str]:
     waiting = [words for words, _ in following.get("", [])]
     while waiting:
         words = waiting.pop()
+        if words in whole:
+            continue
         longer = [(each, count) for each, count in following.get(words, []) if count >= max(SAID_OFTEN, beginnings[words] * A_NAMES_SHARE)]
         if sum(count for _, count in longer) >= beginnings[words] * NAMES_SHARE:
             names += [each for each, _ in longer]
             waiting += [each for each, _ in longer]
-    return frozenset(names)
+    return frozenset(names) | whole
 
 
 class _Reading:
