@@ -324,6 +324,25 @@ def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp
     assert texts(found) == [(name, text) for _, name, text in said]
 
 
+def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
+    diary = "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"
+    assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+
+
+def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
+    said = '2024/05/01(水)\n21:08\t健太\t"a\nb" c\n21:09\t健太\t "空白から"\n'
+    assert texts(read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n{said}"))) == [("健太", '"a\nb" c'), ("健太", '"空白から"')]
+
+
+def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_is_one_line(tmp_path: Path) -> None:
+    said = f"[LINE] 健太\r\r2024/05/01(水)\r21:08\t健太\tはい\r21:09\t健太\t{'長' * 2_100_000}\r21:10\t健太\tうん\r"
+    found = read(written(tmp_path, "a.txt", said))
+    assert [*dict.fromkeys(time[11:16] for _, time, _, _ in found.turns)] == ["21:08", "21:09", "21:10"]
+    assert [reason[2:] for reason in found.refused] == [
+        "further lines, or parts of long ones, are not read: no message of this program is so long."
+    ]
+
+
 LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
 保存日時：2024/01/05 12:34
 
@@ -412,6 +431,11 @@ our table
 """
 WHATSAPP_UNMARKED = """1/14/24, 1:20 PM - Emi: So: "yes" to all
 1/14/24, 1:27 PM - Ken changed the subject from "A: b" to "C"
+1/14/24, 1:27 PM - Ken created group “Plan: A”
+1/14/24, 1:27 PM - 健太さんがグループ名を「旅行: 京都」から「旅行: 奈良」に変更しました
+1/14/24, 1:27 PM - Ken: This message was deleted by admin Emi
+1/14/24, 1:27 PM - Ken: Missed voice call
+1/14/24, 1:27 PM - Ann "A" Lee: So: “yes
 1/14/24, 1:28 PM - Ken: POLL:
 Pizza?
 OPTION: Yes (1 vote)
@@ -489,8 +513,8 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
         (
             "_chat.txt",
             WHATSAPP_UNMARKED,
-            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
-            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
+            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all'), ('Ann "A" Lee', "2024-01-14T13:27:00", "So: “yes")],
+            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 3, "deleted messages": 1, "calls": 1},
         ),
     ],
 )
@@ -1081,7 +1105,7 @@ def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: s
     assert max(len(text) for _, text in texts(found)) < 100_000
     assert texts(found)[-1][1] == "Bye"
     assert len(found.refused) == 1
-    assert "lines after it are not read" in found.refused[0]
+    assert "further lines, or parts of long ones, are not read" in found.refused[0]
 
 
 def package(place: Path) -> Path:

@@ -72,13 +72,13 @@ def outline(blocks: Iterable[bytes], name: str) -> Any:
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only.
+    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only. What is no character is �.
 
     Raises:
-        InvalidInput: the text is not UTF-8, or a line is too long.
+        InvalidInput: a line is too long.
     """
     rest, number = "", 0
-    for text in _texts(blocks, name):
+    for text in _texts(blocks, name, errors="replace"):
         *complete, rest = (rest + text).split("\n")
         for line in complete:
             number += 1
@@ -269,8 +269,8 @@ class _Window:
         return InvalidInput("{} is not JSON{}", "{}", "Fetch the export again", self._name, where, why)
 
 
-def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+def _texts(blocks: Iterable[bytes], name: str, errors: str = "strict") -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")(errors)
     try:
         for block in blocks:
             if text := decoder.decode(block):

@@ -10,7 +10,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -64,9 +63,10 @@ _WORDS: dict[str, Callable[[str], list[str]]] = {
 }
 # A message whose text begins with a quotation mark.
 _OPENED = re.compile(rf'{_TIME.pattern.partition("(?P<rest>")[0]}[^"]*[\t ](?P<quoted>".*)')
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
-    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?:한 내용)?|채팅)$|"
+    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?: ?한)?(?: ?내용)?|채팅)$|"
     r"^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?|^Chat(?:verlauf)? mit |^Riwayat (?:obrolan|chat) dengan |^Historial de chat con "
 )
 _QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")
@@ -114,7 +114,13 @@ def recognizes(head: Head) -> bool:
     lines = [line.strip() for line in head.text.lstrip("\ufeff").splitlines() if line.strip()][:12]
     if lines and _HEADER.fullmatch(lines[0]):
         return any(_is_day(line) for line in lines) or len(lines) < 3
-    return any(_is_day(day) and _TIME.fullmatch(first) is not None for day, first in pairwise(lines[:5]))
+    return any(_is_day(day) and any(map(_is_said, lines[number : number + 3])) for number, day in enumerate(lines[:4], start=1))
+
+
+def _is_said(line: str) -> bool:
+    """Whether a time, a name and a text may stand here."""
+    message = _TIME.fullmatch(line)
+    return message is not None and len(_WORDS[message["space"][:2]](message["rest"])) > 1
 
 
 def _is_day(line: str) -> bool:
@@ -439,5 +445,4 @@ class _Reading:
 
 def _is_closed(text: str) -> bool:
     """Whether the quotation marks of a message are closed: what is quoted in it has pairs of them."""
-    ended = text.rstrip()
-    return len(ended) > 1 and ended.endswith('"') and ended.count('"') % 2 == 0
+    return _QUOTED.fullmatch(text.rstrip()) is not None

@@ -1,6 +1,7 @@
 """What is common to chats: who said what and when becomes a row, equal messages are numbered, and what a program wrote is counted."""
 
 import codecs
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -228,16 +229,16 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
         encoding = encoding_of(file.read(HEAD_BYTES))
     if encoding is None:
         raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    rest, number = "", 0
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(errors="replace"), translate=True)
+    rest, number = "", 1
     for block in chain(blocks(source, name), [b""]):
         *complete, rest = (rest + decoder.decode(block, final=not block)).split("\n")
-        if len(rest) > LINE_CHARACTERS or (rest and not block):
-            complete.append(rest)
-            rest = ""
         for line in complete:
+            yield number, line
             number += 1
-            yield number, line.removesuffix("\r")
+        if len(rest) > LINE_CHARACTERS or (rest and not block):
+            yield number, rest
+            rest = ""
 
 
 class FurtherLines:
@@ -260,7 +261,10 @@ class FurtherLines:
         """The refusal of what was counted."""
         if self.left_out:
             yield ImportItem(
-                where, refused=sentence("{} lines after it are not read: no message of this program is so long.", f"{self.left_out:,}")
+                where,
+                refused=sentence(
+                    "{} further lines, or parts of long ones, are not read: no message of this program is so long.", f"{self.left_out:,}"
+                ),
             )
 
 
