@@ -86,10 +86,10 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
     if requested is not Format.AUTO:
         needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
         if path.is_dir() and needs_file:
-            raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path, requested)
+            raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path.name, requested)
         if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
             raise InvalidInput(
-                "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path, requested
+                "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path.name, requested
             )
         return requested
     many = source_of(path) if path.is_dir() or is_zip(path) else None
@@ -111,7 +111,7 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
 def _refuse_files(names: list[str], path: Path) -> None:
     """Raises InvalidInput, which names the first of the files in a folder or a zip."""
     if not names:
-        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path)
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path.name)
     raise InvalidInput(
         "the format of {} is not recognized",
         "it holds {}",
