@@ -6,6 +6,7 @@ All of it is one commit. A client that asks again, with the same message or anot
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import takewhile
 
 import apsw
 
@@ -116,16 +117,20 @@ class _Keeping:
         ]
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
-        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again."""
+        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again. Where the client
+        comes back to both by turns, they are two conversations that began alike, and neither is left."""
         turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation)}
-        path = set(_upwards(turns, identity))
-        back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
-        left = [
-            turn.id
-            for turn in turns.values()
-            if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path
-            if not path.isdisjoint(_upwards(turns, turn.parent))
-        ]
+        path = dict.fromkeys(_upwards(turns, identity))
+        back = [each for each in path if turns[each].is_left]
+        returned = {*back, *(turn.id for turn in turns.values() if turn.has_returned)}
+        left = []
+        for turn in turns.values():
+            if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path:
+                others = list(takewhile(lambda each: each not in path, _upwards(turns, turn.id)))
+                fork = turns[others[-1]].parent
+                ours = takewhile(lambda each, fork=fork: each != fork, path)
+                if fork in turns and (returned.isdisjoint(others) or returned.isdisjoint(ours)):
+                    left.append(turn.id)
         rows.leave(connection, back, is_left=False)
         rows.leave(connection, left, is_left=True)
         done = [operation for key in self._stored(connection, back) for operation in self._restored(connection, key)]

@@ -376,6 +376,41 @@ def test_a_conversation_that_is_resent_regenerated_edited_and_left_is_stored_as_
     )
 
 
+def test_two_conversations_that_began_alike_and_go_on_by_turns_are_both_kept(http, model):
+    one, other = Client(http), Client(http)
+    model.steps = ["一人目への答え", "二人目への答え"]
+    for client in (one, other):
+        client.say("おはよう")
+    for number in range(1, 4):
+        one.say(f"一人目の{number}回目の話")
+        other.say(f"二人目の{number}回目の話")
+    said = [f"{who}の{number}回目の話" for who in ("一人目", "二人目") for number in range(1, 4)]
+    told = [text for text in one.stored() if "回目" in text]
+    assert told == sorted([*said, *(f"echo: {text}" for text in said)])
+    del one.messages[-2:]
+    one.say("一人目の別の話")
+    assert sorted({*said, "一人目の別の話"} - set(one.stored())) == ["一人目の3回目の話"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Session": "room"}])
+def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_turn_once(http, model, gateway, headers):
+    client = Client(http, **headers)
+
+    def say(text):
+        sent = f"[{gateway.clock.now:%H:%M}] {text}"
+        client.messages.append({"role": "user", "content": sent})
+        client.again()
+        client.messages[-2]["content"] = text
+        gateway.clock.now += timedelta(minutes=1)
+        return [sent, f"echo: {sent}"]
+
+    kept = [*say("一つ目の話"), *say("二つ目の話"), *say("三つ目の話")]
+    say("四つ目の話")
+    del client.messages[-2:]
+    kept += say("四つ目の話")
+    assert client.stored() == sorted(kept)
+
+
 def as_sillytavern(*said, prompt=""):
     """The messages as SillyTavern puts them: its own system messages, the character's greeting, what was said, what follows the history."""
     begins = [{"role": "system", "content": text} for text in ("Write さくら's next reply.", "さくらはやさしい。", "[Start a new Chat]")]
