@@ -107,7 +107,7 @@ def test_what_takes_too_long_to_read_is_ended_and_said(tmp_path):
 def test_a_file_that_would_need_too_much_memory_is_refused_and_others_are_read(tmp_path):
     processes = ReadingProcesses(memory_limit_bytes=300 * 1024**2)
     with pytest.raises(InvalidInput, match="that takes more than 300 MiB of memory"):
-        read(processes, written(tmp_path / "a.json", '{"memories": [' + ("[]," * 4_000_000)[:-1] + "]}"))
+        read(processes, written(tmp_path / "a.json", '{"memories": [[' + ("[]," * 4_000_000)[:-1] + "]]}"))
     assert isinstance(read(processes, written(tmp_path / "a.txt", "a"))[-1], End)
     processes.close()
 

@@ -475,16 +475,6 @@ def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
     return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
 
 
-WRITTEN_BY_DISCORD = [
-    "Joined the server.",
-    "Pinned a message.",
-    "Added emi to the group.",
-    "Left the group.",
-    "Changed the channel name: 新宿",
-    "Started a thread.",
-    "Started a call that lasted 12 minutes.",
-    "Joined the server. Hi!",
-]
 OFFICIAL = (
     "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
 )
@@ -534,13 +524,9 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "discord",
-        "AuthorID,Author,Date,Content\n"
-        + "".join(
-            f"5,kenta,2026-09-30T20:15:{number}+09:00,{text}\n"
-            for number, text in enumerate(WRITTEN_BY_DISCORD, start=10)
-        ),
-        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Joined the server. Hi!")],
-        {"notices": 6, "calls": 1},
+        "AuthorID,Author,Date,Content\n5,kenta,2026-09-30T20:15:17+09:00,Added sugar to the group.\n",
+        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Added sugar to the group.")],
+        {},
     ),
     (
         "discord",
