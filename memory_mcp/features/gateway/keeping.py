@@ -3,10 +3,9 @@
 All of it is one commit. A client that asks again, with the same message or another one at its place, replaces what was stored there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import takewhile
 
 import apsw
 
@@ -120,16 +119,15 @@ class _Keeping:
         """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again. Where the client
         comes back to both by turns, they are two conversations that began alike, and neither is left."""
         turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation)}
-        path = dict.fromkeys(_upwards(turns, identity))
-        back = [each for each in path if turns[each].is_left]
+        path = set(_upwards(turns, identity))
+        back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
         returned = {*back, *(turn.id for turn in turns.values() if turn.has_returned)}
         left = []
         for turn in turns.values():
             if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path:
-                others = list(takewhile(lambda each: each not in path, _upwards(turns, turn.id)))
+                others = list(_upwards(turns, turn.id, until=path))
                 fork = turns[others[-1]].parent
-                ours = takewhile(lambda each, fork=fork: each != fork, path)
-                if fork in turns and (returned.isdisjoint(others) or returned.isdisjoint(ours)):
+                if fork in path and (returned.isdisjoint(others) or returned.isdisjoint(_upwards(turns, identity, until={fork}))):
                     left.append(turn.id)
         rows.leave(connection, back, is_left=False)
         rows.leave(connection, left, is_left=True)
@@ -186,8 +184,8 @@ class _Keeping:
         return self.persona.name if self.persona.name != "default" else ASSISTANT
 
 
-def _upwards(turns: Mapping[int, Turn], identity: int | None) -> Iterator[int]:
-    """A turn and those before it."""
-    while identity is not None and identity in turns:
+def _upwards(turns: Mapping[int, Turn], identity: int | None, until: Container[int | None] = ()) -> Iterator[int]:
+    """A turn and those before it, as far as the last one before `until`."""
+    while identity is not None and identity in turns and identity not in until:
         yield identity
         identity = turns[identity].parent
