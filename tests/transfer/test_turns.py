@@ -301,20 +301,25 @@ def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("saved", "lines"),
+    "lines",
     [
-        ("", "2024/05/05 集合は朝\n2024/05/06(月) 帰る"),
-        ("", "2024/05/05\n以上"),
-        ("保存日時：2024/05/03 21:15", "2024/05/05(日)\nだよ"),
+        "2024/05/05 集合は朝\n2024/05/06(月) 帰る",
+        "2024/05/05\n以上",
+        "2024/05/05(日)\nだよ",
+        "2024/05/05",
+        "2024/05/05(日)",
+        "2019/01/01(火)",
     ],
 )
-def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, saved: str, lines: str) -> None:
-    said = f"[LINE] 健太\n{saved}\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n2024/05/02(木)\n9:00\tさくら\tおはよう\n"
+def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: str) -> None:
+    said = f"[LINE] 健太\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n"
+    said += "2024/05/02(木)\n9:00\tさくら\tおはよう\n2024/05/03(金)\n9:00\tさくら\tはい\n"
     found = read(written(tmp_path, "a.txt", said))
     assert [(time, text) for _, time, _, text in found.turns] == [
         ("2024-05-01T21:03:00", f"予定は\n{lines}"),
         ("2024-05-01T21:04:00", "うん"),
         ("2024-05-02T09:00:00", "おはよう"),
+        ("2024-05-03T09:00:00", "はい"),
     ]
 
 

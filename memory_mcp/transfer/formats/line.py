@@ -48,8 +48,8 @@ _DAY = re.compile(
 )
 # Fri, 1/5/2024 · ศ. 28/11/2568
 _DAY_YEAR_LAST = re.compile(rf"({_WEEKDAY})\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})")
-# The day on which the file was saved stands above the first.
-_SAVED = re.compile(r"(\d{1,4})[/.\-年년] ?(\d{1,2})[/.\-月월] ?(\d{1,4})")
+_WORD = re.compile(r"\d+|(?:[A-Za-z]|[^\x00-\x7f（）])+")
+_AFTER_LATIN = "\u0250"
 # After a time only words that are no name, where one may follow.
 _TIME = re.compile(
     rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| {{1,60}})(?P<rest>.+)"
@@ -128,15 +128,8 @@ def _is_day(line: str) -> bool:
 
 
 def _shape(day: str) -> str:
-    """How a day is written: its digits and its words by their script, and what stands between them. Those of one file have one shape."""
-    return re.sub(r"[^\x00-\x7f（）]+", "日", re.sub("[A-Za-z]+", "a", re.sub(r"\d+", "0", day)))
-
-
-def _latest_day(line: str) -> date | None:
-    """The latest day that the date within a line may be."""
-    numbers = [int(number) for number in written.groups()] if (written := _SAVED.search(line)) else [0, 0, 0]
-    first, second, third = numbers
-    return max(filter(None, (day_of(*numbers), day_of(third, first, second), day_of(third, second, first))), default=None)
+    """How a day is written: its digits and its words, Latin or others, and what stands between them. Those of one file have one shape."""
+    return _WORD.sub(lambda word: "0" if word[0].isdigit() else "a" if word[0] < _AFTER_LATIN else "日", day)
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
@@ -187,22 +180,17 @@ def _title(line: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Survey:
     """What the whole file says of each line: what stands between its columns, a tab, or several spaces or one in their place; whether the day comes
-    before the month, where the year comes last; how days are written, and until when; who speaks; and the numbers of the lines that look like a message
-    and are further lines of one."""
+    before the month, where the year comes last; who speaks; the numbers of the lines of days; and those of the lines that look like a message and are
+    further lines of one."""
 
     space: str
     is_day_first: bool
-    shape: str
-    saved_on: date
     names: frozenset[str] = frozenset()
+    days: frozenset[int] = frozenset()
     further: frozenset[int] = frozenset()
 
-    def is_day(self, line: str) -> bool:
-        """Whether this is the line of a day, and no date that somebody wrote."""
-        return _is_day(line) and _shape(line) == self.shape and (self.day(line) or self.saved_on) <= self.saved_on
-
     def day(self, line: str) -> date | None:
-        """The day of such a line, if there is one."""
+        """The day of the line of one, if there is such a day."""
         if day := _DAY.fullmatch(line):
             year, era, year_of_era, month, number = day.groups()
             return day_of(int(year) if year else ERAS[_ERAS.get(era, era)] + int(year_of_era), int(month), int(number))
@@ -214,18 +202,19 @@ class _Survey:
 def _survey(source: Source, name: str, title: str) -> _Survey:
     order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
     before_no_text = Counter[str]()
-    unplanned, weekday, shape, saved_on = {title}, "", "", date.max
-    for _, line in text_lines(source, name):
-        if not shape and not _is_day(line.strip()):
-            saved_on = _latest_day(line) or saved_on
-        elif _is_day(line.strip()):
-            shape = shape or _shape(line.strip())
-        if (day := _DAY_YEAR_LAST.fullmatch(line.strip())) and _shape(day[0]) == shape:
-            weekday, first, second, year = day.groups()
-            order.add(int(first), int(second), int(year), weekday.strip(",."))
+    unplanned, weekday, days, above = {title}, "", list[tuple[int, str]](), (0, "")
+    for number, line in text_lines(source, name):
+        if _is_day(line.strip()):
+            above = number, line.strip()
         elif message := _TIME.fullmatch(line):
             space = message["space"][:2]
             spaces[space] += 1
+            if above[0] and (not days or _shape(above[1]) == _shape(days[0][1])):
+                days.append(above)
+                if day := _DAY_YEAR_LAST.fullmatch(above[1]):
+                    weekday, first, second, year = day.groups()
+                    order.add(int(first), int(second), int(year), weekday.strip(",."))
+            above = 0, ""
             forms[space, _form(message)] += 1
             words = _WORDS[space](message["rest"])
             before_no_text.update(_before_no_text(words) if space == " " else ())
@@ -235,13 +224,23 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
+        elif line.strip():
+            above = 0, ""
     space = max(_WORDS, key=spaces.__getitem__)
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
     names = frozenset({title, *(words for words in unplanned if beginnings[words] >= (SAID_OFTEN if space == " " else SAID_TWICE))})
     is_day_first = order.is_day_first(in_doubt=not is_american)
-    survey = _Survey(space, is_day_first, shape, saved_on, names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
+    survey = _Survey(space, is_day_first, names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
+    survey = replace(survey, days=_days(days, survey))
     return replace(survey, further=_further_lines(_unquoted(text_lines(source, name), survey), survey, of_space))
+
+
+def _days(lines: Sequence[tuple[int, str]], survey: _Survey) -> frozenset[int]:
+    """The numbers of those lines that days begin with. One that is out of the order of the others is a date that somebody wrote."""
+    dated = [(number, day.toordinal(), 1) for number, line in lines if (day := survey.day(line))]
+    parts = (dated[begun : begun + COMPARED] for begun in range(0, len(dated), COMPARED))
+    return frozenset(number for number, _ in lines).difference(*map(_against_the_clock, parts))
 
 
 def _form(message: Message) -> _Form:
@@ -266,7 +265,7 @@ def _unquoted(lines: Iterator[tuple[int, str]], survey: _Survey) -> Iterator[tup
         if _is_closed(text):
             yield held[0]
             held = []
-        elif survey.is_day(entry[1].strip()) or len(text) > MESSAGE_CHARACTERS:
+        elif entry[0] in survey.days or len(text) > MESSAGE_CHARACTERS:
             yield from held
             held = []
     yield from held
@@ -311,7 +310,7 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
     for number, line in lines:
         message = _TIME.fullmatch(line)
         if message is None or usual is None or message["space"][:2] != survey.space:
-            if survey.is_day(line.strip()):
+            if number in survey.days:
                 further |= _against_the_clock(day)
                 day = []
             continue
@@ -395,7 +394,7 @@ class _Reading:
         while (entry := self._next(lines)) is not None:
             number, line = entry
             message = self._message(entry)
-            if message is None and not self._survey.is_day(line.strip()):
+            if message is None and number not in self._survey.days:
                 if said:
                     said.lines.add(line)
                 elif day and line.strip():
@@ -433,7 +432,7 @@ class _Reading:
         while not _is_closed(text):
             entry = self._next(lines)
             is_another = entry is not None and (
-                self._message(entry) if not taken else self._survey.is_day(entry[1]) and not taken[-1][1].strip()
+                self._message(entry) if not taken else entry[0] in self._survey.days and not taken[-1][1].strip()
             )
             if entry is None or is_another or len(text) > MESSAGE_CHARACTERS:
                 self._ahead.extendleft(reversed([*taken, *([entry] if entry else [])]))
