@@ -497,6 +497,7 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
             [("Emi", "2024-02-05T09:05:12", "Moi"), ("Ken", "2024-02-17T09:05:12", "Hei")],
             {},
         ),
+        ("_chat.txt", "۱۴۰۳/۲/۱۲، ۲۱:۰۳ - علی: سلام\n", [("علی", "2024-05-01T21:03:00", "سلام")], {}),
         (
             "_chat.txt",
             "2024. 2. 5. 오후 9:05 - 민수: 안녕\n2024. 2. 5. 오전 12:05 - 지우: 응\n",
@@ -817,7 +818,7 @@ def test_what_a_program_exports_of_chats_becomes_turns(
     for place in ("folder", "folder.zip"):
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
-        assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+        assert inside.left_out == {**left_out, "other files": 2}
 
 
 THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
@@ -1018,6 +1019,12 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
             "Sure! I remember the following facts.\n- Has a cat,\ncalled Tama\n- Baker\n\nIs there anything to forget?",
             [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
             2,
+        ),
+        (
+            "a.md",
+            "**Work**\n\nA nurse in Kyoto.\n\n**Personal**\n\n- A cat\n- Tea\n\n[2025-01-03] - Berries\n[2025-01-04] - Crab\n\nAnything else?",
+            [(None, "A nurse in Kyoto."), (None, "A cat"), (None, "Tea"), ("2025-01-03", "Berries"), ("2025-01-04", "Crab")],
+            1,
         ),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),

@@ -99,21 +99,15 @@ def json_object(line: str | bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
-def each_file(
-    source: Source,
-    read: Callable[[str], Iterator[ImportItem]],
-    wants: Callable[[str], object] = bool,
-    kind_of: Callable[[str], str] = lambda _name: OTHER_FILES,
-) -> Iterator[ImportItem]:
-    """What `read` yields for each file that it `wants`, and a single file always; of the others their kind is left out. One that can't be read is refused by
-    its name."""
+def each_file(source: Source, read: Callable[[str], Iterator[ImportItem]], wants: Callable[[str], object] = bool) -> Iterator[ImportItem]:
+    """What `read` yields for each file that it `wants`, and a single file always; the others are left out. One that can't be read is refused by its name."""
     names = source.names()
     for name in names:
         try:
             if len(names) == 1 or wants(name):
                 yield from read(name)
             else:
-                yield ImportItem(name, left_out=kind_of(name))
+                yield ImportItem(name, left_out=OTHER_FILES)
         except (InvalidInput, OSError) as error:
             yield ImportItem(name, refused=str(error))
 

@@ -93,9 +93,7 @@ def _local(text: str, options: ReadOptions) -> str | None:
 
 def _text(text: object) -> str:
     """The text of a message, whose marked parts are objects: a link becomes here (https://…)."""
-    if isinstance(text, str):
-        return text
-    parts = text if isinstance(text, list) else []
+    parts = text if isinstance(text, list) else [text]
     marked = [{"text": part} if isinstance(part, str) else fields_of(part) for part in parts]
     links = (text_in(part.get("href")) for part in marked)
     return "".join(text_in(part.get("text")) + (f" ({link})" if link else "") for part, link in zip(marked, links, strict=True))

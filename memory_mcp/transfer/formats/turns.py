@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,7 +15,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file
+from memory_mcp.transfer.formats.json_stream import each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -269,10 +268,5 @@ class FurtherLines:
 
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
-    """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
-    return each_file(source, read, lambda name: recognizes(Head(source, name)), _kind_of_file)
-
-
-def _kind_of_file(name: str) -> str:
-    kind = media_kind(PurePosixPath(name).name)
-    return kind if kind and kind != "files" else OTHER_FILES
+    """What `read` yields for each file that is recognized; a single file always is. Others are left out: what they are is told by the messages."""
+    return each_file(source, read, lambda name: recognizes(Head(source, name)))
