@@ -344,7 +344,7 @@ def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_
     found = read(written(tmp_path, "a.txt", said))
     assert [*dict.fromkeys(time[11:16] for _, time, _, _ in found.turns)] == ["21:08", "21:09", "21:10"]
     assert [reason[2:] for reason in found.refused] == [
-        "further lines, or parts of long ones, are not read: no message of this program is so long."
+        "lines after it are not read (a long line counts in parts): no message of this program is so long."
     ]
 
 

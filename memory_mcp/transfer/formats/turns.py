@@ -262,7 +262,7 @@ class FurtherLines:
             yield ImportItem(
                 where,
                 refused=sentence(
-                    "{} further lines, or parts of long ones, are not read: no message of this program is so long.", f"{self.left_out:,}"
+                    "{} lines after it are not read (a long line counts in parts): no message of this program is so long.", f"{self.left_out:,}"
                 ),
             )
 
