@@ -323,6 +323,12 @@ def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: 
     ]
 
 
+def test_a_day_may_begin_with_a_notice_that_has_no_time(tmp_path: Path) -> None:
+    said = "2024/05/01(水)\n花見へようこそ\n21:03\t健太\tはい\n2024/05/02(木)\nさくらが参加しました。\n9:00\tさくら\tおはよう\n"
+    found = read(written(tmp_path, "a.txt", f"[LINE] 花見\n\n{said}"))
+    assert [(time, text) for _, time, _, text in found.turns] == [("2024-05-01T21:03:00", "はい"), ("2024-05-02T09:00:00", "おはよう")]
+
+
 def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp_path: Path) -> None:
     said = [("01:50 AM", "Kenta", "before"), ("01:10 AM", "Ann", "after"), ("01:20 AM", "Kenta", "yes"), ("03:00 AM", "Ann", "late")]
     found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] Ann", "", "Sun, 11/3/2024", *map("\t".join, said)])))

@@ -224,7 +224,7 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
-        elif line.strip():
+        elif days and line.strip() and not _is_by_program(line):
             above = 0, ""
     space = max(_WORDS, key=spaces.__getitem__)
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
