@@ -340,6 +340,12 @@ def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
     assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
 
 
+def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_it_looks_like(tmp_path: Path) -> None:
+    said = '8:02\t健太\t"予定\n9:00\t東京\t発\n12:07\t東京\t""着"""\n8:03\t花子\t"うん\n8:04\t花子\t"はい\n\nでは"\n'
+    found = read(written(tmp_path, "a.txt", f"[LINE] 旅行\n\n2024/05/01(水)\n{said}"))
+    assert texts(found) == [("健太", '予定\n9:00\t東京\t発\n12:07\t東京\t"着"'), ("花子", '"うん'), ("花子", "はい\n\nでは")]
+
+
 def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
     said = '2024/05/01(水)\n21:08\t健太\t"a\nb" c\n21:09\t健太\t "空白から"\n'
     assert texts(read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n{said}"))) == [("健太", '"a\nb" c'), ("健太", '"空白から"')]
