@@ -229,6 +229,8 @@ def test_models_are_listed_with_their_vendors(http, model):
     assert listed["data"][0]["owned_by"] == "us"
     assert http.get("/p/%E3%81%95/v1/models/lab/org/large").json()["id"] == "lab/org/large"
     assert http.get("/v1/models/lab/other").json()["error"]["code"] == "model_not_found"
+    for persona in ("{{LIBRECHAT_USER_NAME}}", ""):  # before anybody has signed in
+        assert http.get("/v1/models", headers={"X-Persona": persona}).json() == listed
 
 
 # What is put in.
