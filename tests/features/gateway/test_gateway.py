@@ -556,6 +556,15 @@ def test_an_answer_that_is_whole_is_kept_however_its_vendor_writes_it(http, mode
     assert client.stored() == sorted(["短い話をして", "短い答え"])
 
 
+@pytest.mark.parametrize("usage", [None, "x", {"prompt_tokens": "x"}, {"prompt_tokens": -1, "completion_tokens": 2}])
+def test_a_vendor_that_counts_oddly_is_passed_on_and_kept(http, model, usage):
+    body = json.dumps({**json.loads(completion("短い答え")), "usage": usage}).encode()
+    model.steps = [Answer([body])]
+    client = Client(http)
+    assert client.post([{"role": "user", "content": "短い話をして"}]).content == body
+    assert client.stored() == sorted(["短い話をして", "短い答え"])
+
+
 def test_an_answer_at_once_that_breaks_off_is_an_error_in_openais_form(http, model):
     model.steps = [Answer([completion("途中で切れる")[:40]], content_type="application/json", breaks_off=True)]
     reply = Client(http).post([{"role": "user", "content": "長い話をして"}], stream=False)
