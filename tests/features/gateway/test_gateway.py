@@ -413,6 +413,20 @@ def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_
     assert client.stored() == sorted(kept)
 
 
+@pytest.mark.parametrize("names", [(), ("健太", "葵")])
+def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, names):
+    client = Client(http)
+    texts = [f"{number}番目の話" for number in range(1, 5)]
+    said = [{"role": "user", "content": text, **({"name": names[at % 2]} if names else {})} for at, text in enumerate(texts)]
+    for number in (1, 2, 2, 4):  # the second is asked again, the third was never asked alone
+        client.post(said[:number]).raise_for_status()
+    assert client.stored() == sorted([*texts, *(f"echo: {texts[at]}" for at in (0, 1, 3))])
+    client.post([*said, {"role": "assistant", "content": f"echo: {texts[3]}"}, {"role": "user", "content": "最後の話"}])
+    found = http.get("/api/memories", headers=client.headers).json()["memories"]
+    assert len(found) == 9
+    assert len({memory["session_id"] for memory in found}) == 1
+
+
 def as_sillytavern(*said, prompt=""):
     """The messages as SillyTavern puts them: its own system messages, the character's greeting, what was said, what follows the history."""
     begins = [{"role": "system", "content": text} for text in ("Write さくら's next reply.", "さくらはやさしい。", "[Start a new Chat]")]
