@@ -46,11 +46,12 @@ def test_a_file_is_recognized_counted_and_read_in_order(processes, tmp_path):
     assert shape(told) == [
         Recognized(Format.JSON_LINES),
         Counted(PART_LINES + 1),
+        Recognized(Format.JSON_LINES),
         (Part, [PART_LINES, 0]),
         (Part, [1, 0]),
         End(""),
     ]
-    assert [place for place, _ in told[2].lines[:2]] == ["line 1", "line 2"]
+    assert [place for place, _ in told[3].lines[:2]] == ["line 1", "line 2"]
 
 
 def test_no_part_and_no_line_is_longer_than_what_is_stored_at_once(tmp_path):
@@ -136,7 +137,7 @@ def test_a_process_that_dies_is_told_of_and_the_next_file_has_another(processes,
 
 
 def test_what_was_not_foreseen_is_told_with_its_trace(tmp_path, monkeypatch):
-    monkeypatch.setattr("memory_mcp.transfer.formats.worker.detect_format", lambda *_: {}["nothing"])
+    monkeypatch.setattr("memory_mcp.transfer.formats.worker.parts_of", lambda *_: {}["nothing"])
     (failed,) = answers(asked(tmp_path))
     assert isinstance(failed, Failed)
     assert (failed.refusal, failed.failure) == (None, "KeyError: 'nothing'")

@@ -134,7 +134,7 @@ def _cell(value: object) -> str:
 def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
-    at = next((number for is_header in (_has_texts, _is_of_form, _has_titles) for number, row in enumerate(head) if is_header(row)), None)
+    at = header_at(head)
     if at is None:
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
@@ -146,6 +146,12 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
     keys = _Keys(cells for _, cells in read_rows)
     for number, cells in read_rows:
         yield from _memory(cells, keys, sentence("{}, row {}", name, number), options)
+
+
+def header_at(rows: list[list[str]]) -> int | None:
+    """The index of the header among the first rows of a table; None if none has a column of texts."""
+    kinds = (_has_texts, _is_of_form, _has_titles)
+    return next((number for is_header in kinds for number, row in enumerate(rows) if is_header(row)), None)
 
 
 def _fields(header: list[str]) -> list[str]:
