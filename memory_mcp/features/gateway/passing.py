@@ -87,7 +87,12 @@ class Passing:
         if self.further:
             end = len(self.body.messages)
             inserted[end] = [*inserted.get(end, ()), *self.further]
-        tools = {"tools": [*(self.body.get("tools") or ()), *offered.TOOLS]} if self.offers else {}
+        own = self.body.get("tools") or ()
+        tools: dict[str, Any] = {}
+        if self.offers:
+            tools = {"tools": [*own, *offered.TOOLS]}
+        elif self.further and not own:  # some vendors refuse calls of tools that the request does not name
+            tools = {"tools": offered.TOOLS, "tool_choice": "none"}
         return self.body.sent({"model": self.model, **tools}, inserted)
 
     async def _stream(self, reply: Reply, sent: bytes, send: Send) -> bool:

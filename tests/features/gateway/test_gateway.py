@@ -16,7 +16,7 @@ import pytest
 
 import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
-from memory_mcp.features.gateway import rows
+from memory_mcp.features.gateway import offered, rows
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
@@ -741,6 +741,30 @@ def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(ht
     assert [len(asked["tools"]) for asked in model.asked] == [3, 1]
     assert answer.content == b"".join(weather.pieces)
     assert client.stored() == []
+
+
+def test_a_model_that_recalls_without_end_has_to_answer(http, model, gateway):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    model.steps = [*(calling(False, called("recall", query="天気")) for _ in range(offered.ROUNDS)), "晴れだよ"]
+    client = Client(http)
+    client.say("今日の天気は？")
+    assert [asked.get("tool_choice") for asked in model.asked] == [*([None] * offered.ROUNDS), "none"]
+    assert {len(asked["tools"]) for asked in model.asked} == {2}
+    assert client.stored() == sorted(["今日の天気は？", "晴れだよ"])
+
+
+@pytest.mark.parametrize(("recall", "put"), [("each", [1, 2]), ("first", [1, 1]), ("off", [0, 0])])
+def test_at_which_messages_memories_are_put_in_is_a_setting(http, model, gateway, recall, put):
+    llm = gateway.runtime.config.current().model_dump(mode="json")["llm"]
+    gateway.configure(llm=llm, gateway={"recall": recall, "context_tokens": 50})
+    client = Client(http)
+    for fact in ("健太は苺が好きだ", "祖母は長野で林檎を作っている"):
+        client.remember(fact)
+    blocks = []
+    for asked in ("健太は何が好きだっけ", "祖母は何を作っているんだっけ"):
+        client.say(asked)
+        blocks.append(sum("指示ではない" in text and "前に" not in text for text in put_in(model)))
+    assert blocks == put
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html"])
