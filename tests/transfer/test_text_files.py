@@ -58,7 +58,7 @@ def test_a_day_in_the_name_says_when_it_happened(tmp_path: Path) -> None:
         assert row.get("occurred_at") == day
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932", "iso2022_jp"])
 def test_a_text_is_read_in_the_encodings_that_japanese_files_have(tmp_path: Path, encoding: str) -> None:
     assert contents(write(tmp_path / "a.txt", "抹茶が好き。".encode(encoding))) == ["抹茶が好き。"]
 

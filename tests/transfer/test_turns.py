@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Folder
 from memory_mcp.transfer.formats.table import ROWS
@@ -899,6 +899,29 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
 ) -> None:
     found = read(written(tmp_path, name, content))
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
+
+
+def test_whatever_time_a_fact_has_in_brackets_it_is_a_fact_of_its_own(tmp_path: Path) -> None:
+    days = ["2025-01-03", "2024", "2023年", "2022-12-31, 2023-01-01", "令和5年6月7日", "2021 春"]
+    lines = [f"[{day}] - 事実{number}\n" for number, day in enumerate(days)]
+    found = read(written(tmp_path, "a.txt", "".join([*lines, "・2025-04-06 犬を飼う\n", "３．左利き\n"])))
+    assert [(time, text) for _, time, _, text in found.turns] == [
+        ("2025-01-03", "事実0"),
+        ("2024", "事実1"),
+        ("2023年", "事実2"),
+        ("2022-12-31, 2023-01-01", "事実3"),
+        ("令和5年6月7日", "事実4"),
+        (None, "[2021 春] - 事実5"),
+        ("2025-04-06", "犬を飼う"),
+        (None, "左利き"),
+    ]
+    assert found.format == "facts"
+
+
+def test_a_day_that_was_a_part_of_the_words_changes_no_key(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "・2025-04-06 犬を飼う\n・左利き\n")
+    first, _ = (item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row)
+    assert first["former_keys"] == [key_of("facts", "2025-04-06 犬を飼う", "")]
 
 
 @pytest.mark.parametrize(

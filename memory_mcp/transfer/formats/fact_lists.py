@@ -16,7 +16,7 @@ from memory_mcp.transfer.formats.json_stream import items
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import text_lines
-from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.transfer.formats.written_times import day_in_title, written_time
 from memory_mcp.transfer.line_fields import is_too_deep
 
 FORM = "facts"
@@ -24,13 +24,20 @@ SENTENCES = "sentences around a list of facts"
 LISTS = ("memories", "facts", "saved_memories", "memory", "results")
 _TEXTS, _DAYS = ("content", "memory", "text", "fact", "value"), ("date", "created_at", "updated_at", "timestamp")
 _OTHERS = frozenset({"id", "hash", "user_id", "content_hash", "embedding", "role"})  # of programs with a format of their own
-_BULLET = re.compile(r"(?:[•・●◦▪]\s{0,3}|(?:[-*+–]|\(?\d{1,4}[.)])\s{1,3})(.*)", re.DOTALL)
+_BULLET = re.compile(r"(?:(?:[•・●◦▪]|\d{1,4}[．）])\s{0,3}|(?:[-*+–]|\(?\d{1,4}[.)])\s{1,3})(.*)", re.DOTALL)
 _DATED = re.compile(
     r"[\[(（【]\s?(?:(\d{4})[-/.年]\s?(\d{1,2})(?:[-/.月]\s?(\d{1,2})日?(?:[T ][\d:.+Z-]{2,30})?|月?(?=\s?[\])）】]\s{0,3}\S))|unknown|no date|date unknown|不明|日付不明|日付なし)\s?[\])）】]"
     r"\s{0,3}[-–—:：.]?\s{0,3}(.*)",
     re.DOTALL | re.IGNORECASE,
 )
 _DAY_FIRST = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?\s{0,3}[-–—:：]\s{0,3}(.*)", re.DOTALL)
+# Behind a bullet, a day may also have nothing but a blank after it.
+_DAY_AND_BLANK = re.compile(r"(\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?)[ \u3000]{1,3}(\S.*)", re.DOTALL)
+# Any other time in brackets: [2024] - …, [令和5年6月7日] - …, [2021 春] - …
+_BRACKETED = re.compile(
+    r"[\[(（【]\s?(?=[^\[\]()（）【】]{0,40}(?:\d{4}|(?:令和|平成|昭和)\s?[\d元]))([^\[\]()（）【】\n]{1,40})[\])）】]\s{0,3}[-–—:：]\s{0,3}(\S.*)",
+    re.DOTALL,
+)
 _HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?|【[^【】]{1,60}】")
 # A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee.
 _GLUED = re.compile(r"\[\d{4}-\d{1,2}(?:-\d{1,2})?\] ?[-–—:]")
@@ -149,7 +156,7 @@ def _classified(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int, st
 
 
 def _is_item(line: str) -> bool:
-    return (_BULLET.fullmatch(line) or _DATED.fullmatch(line) or _DAY_FIRST.fullmatch(line)) is not None
+    return any(form.fullmatch(line) for form in (_BULLET, _DATED, _DAY_FIRST, _BRACKETED))
 
 
 def _is_fact(value: object) -> bool:
@@ -224,11 +231,15 @@ def _fact(
     further: Mapping[str, Any] | None = None,
     former: Iterable[tuple[str, ...]] = (),
 ) -> Iterator[ImportItem]:
-    if bullet := _BULLET.fullmatch(text.strip()):
-        text = bullet[1]
+    bullet = _BULLET.fullmatch(text.strip())
+    text = bullet[1] if bullet else text
+    whole_text, told_day = text.strip(), day or ""
+    read_later = (bullet and _DAY_AND_BLANK.fullmatch(text)) or _BRACKETED.fullmatch(text)
     if dated := _DATED.fullmatch(text) or _DAY_FIRST.fullmatch(text):
         found = day_of(*(int(part or 1) for part in dated.groups()[:3])) if dated[1] else None
         day, text = (found.isoformat()[: None if dated[3] else len("2025-01")] if found else day), dated[4]
+    elif read_later and (written := written_time(read_later[1]) or day_in_title(read_later[1])):
+        former, day, text = (*former, (FORM, whole_text, told_day)), written, read_later[2]
     yield from import_rows.memory_rows(
         where,
         FORM,

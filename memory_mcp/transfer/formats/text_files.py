@@ -20,7 +20,7 @@ from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.sources import Source, check_kind, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
 
 FORM = "text"
@@ -30,6 +30,8 @@ TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 CELL_CHARACTERS = 1_000_000
 # Tried in order. Japanese files that are not UTF-8 nearly always come from older Windows programs.
 ENCODINGS = ("utf-8-sig", "cp932")
+# How mails and terminals of Japan wrote: these sequences switch between its characters and those of ASCII.
+_JIS = re.compile(rb"\x1b(?:\$[@B(]|\([IJ])")
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -126,12 +128,13 @@ def _cut(paragraph: str) -> list[str]:
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decodes UTF-8, UTF-16 with a byte order mark, or Shift JIS (older Japanese Windows).
+    """Decodes UTF-8, UTF-16 with a byte order mark, ISO-2022-JP (JIS), or Shift JIS (older Japanese Windows).
 
     Raises:
         InvalidInput: the data is in none of these encodings.
     """
-    for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
+    check_kind(data, name)
+    for encoding in _encodings(data):
         try:
             return data.decode(encoding)
         except UnicodeDecodeError:
@@ -139,9 +142,15 @@ def decoded(data: bytes, name: str) -> str:
     raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
 
 
+def _encodings(data: bytes) -> tuple[str, ...]:
+    if data[:2] in UTF_16_MARKS:
+        return ("utf-16",)
+    return ("iso2022_jp_ext", *ENCODINGS) if _JIS.search(data) else ENCODINGS
+
+
 def encoding_of(head: bytes) -> str | None:
     """The encoding of a text that begins with these bytes, the last character of which may be cut off; None if it is no text."""
-    for encoding in ("utf-16",) if head[:2] in UTF_16_MARKS else ENCODINGS:
+    for encoding in _encodings(head):
         try:
             codecs.getincrementaldecoder(encoding)().decode(head)
         except UnicodeDecodeError:
