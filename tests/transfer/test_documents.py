@@ -477,7 +477,7 @@ def test_a_zip_with_files_of_another_kind_is_refused_by_their_names(tmp_path: Pa
     with pytest.raises(InvalidInput, match=r"it holds 0\.bin, 1\.bin, 2\.bin, 3\.bin, 4\.bin, …"):
         detect_format(tmp_path / "b.zip")
     (tmp_path / "c.zip").write_bytes(packed({}))
-    with pytest.raises(InvalidInput, match="holds nothing to import"):
+    with pytest.raises(InvalidInput, match=r"^[^/]*holds nothing to import"):
         detect_format(tmp_path / "c.zip")
 
 

@@ -145,7 +145,7 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
     above: dict[str, str] = {}
     equals = Equals()
     dates = (cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
-    year_first = with_year_first(dates)
+    year_first = with_year_first(dates, is_told_by_clock=True)
     for number, table, cells in _rows(source, name, above):
         dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
         yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)

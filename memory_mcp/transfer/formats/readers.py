@@ -127,17 +127,17 @@ def _check_requested(path: Path, requested: Format) -> None:
     """Raises InvalidInput if the path can't have the format."""
     needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
     if path.is_dir() and needs_file:
-        raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path, requested)
+        raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path.name, requested)
     if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
         raise InvalidInput(
-            "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path, requested
+            "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path.name, requested
         )
 
 
 def _refuse_files(names: list[str], path: Path) -> None:
     """Raises InvalidInput, which names the first of the files in a folder or a zip."""
     if not names:
-        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path)
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path.name)
     raise InvalidInput(
         "the format of {} is not recognized",
         "it holds {}",
