@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Folder
@@ -323,6 +324,12 @@ def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: 
     ]
 
 
+def test_a_day_may_begin_with_a_notice_that_has_no_time(tmp_path: Path) -> None:
+    said = "2024/05/01(水)\n花見へようこそ\n21:03\t健太\tはい\n2024/05/02(木)\nさくらが参加しました。\n9:00\tさくら\tおはよう\n"
+    found = read(written(tmp_path, "a.txt", f"[LINE] 花見\n\n{said}"))
+    assert [(time, text) for _, time, _, text in found.turns] == [("2024-05-01T21:03:00", "はい"), ("2024-05-02T09:00:00", "おはよう")]
+
+
 def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp_path: Path) -> None:
     said = [("01:50 AM", "Kenta", "before"), ("01:10 AM", "Ann", "after"), ("01:20 AM", "Kenta", "yes"), ("03:00 AM", "Ann", "late")]
     found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] Ann", "", "Sun, 11/3/2024", *map("\t".join, said)])))
@@ -332,6 +339,12 @@ def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp
 def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
     diary = "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"
     assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+
+
+def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_it_looks_like(tmp_path: Path) -> None:
+    said = '8:02\t健太\t"予定\n9:00\t東京\t発\n12:07\t東京\t""着"""\n8:03\t花子\t"うん\n8:04\t花子\t"はい\n\nでは"\n'
+    found = read(written(tmp_path, "a.txt", f"[LINE] 旅行\n\n2024/05/01(水)\n{said}"))
+    assert texts(found) == [("健太", '予定\n9:00\t東京\t発\n12:07\t東京\t"着"'), ("花子", '"うん'), ("花子", "はい\n\nでは")]
 
 
 def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
@@ -344,7 +357,7 @@ def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_
     found = read(written(tmp_path, "a.txt", said))
     assert [*dict.fromkeys(time[11:16] for _, time, _, _ in found.turns)] == ["21:08", "21:09", "21:10"]
     assert [reason[2:] for reason in found.refused] == [
-        "further lines, or parts of long ones, are not read: no message of this program is so long."
+        "lines after it are not read (a long line counts in parts): no message of this program is so long."
     ]
 
 
@@ -971,7 +984,34 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         (
             "a.txt",
             "[2025-01-03] - Tea.\n[2025-01] - Coffee.\n【2025年2月】 日本茶\n[2025-13] - Milk.[2025-03] - Juice.\n",
-            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "Milk."), ("2025-03", "Juice.")],
+            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "[2025-13] - Milk."), ("2025-03", "Juice.")],
+        ),
+        (
+            "a.txt",
+            "[2025-01-03] - A.\n[2024] - B.\n[2023年] - C.\n[2022-12-31, 2023-01-01] - D.\n[令和5年6月7日] - E.\n[2021 春] - F.\n[childhood] - G.\n[2025-02-30] - H.\n",
+            [
+                ("2025-01-03", "A."),
+                ("2024", "B."),
+                ("2023年", "C."),
+                ("2022-12-31, 2023-01-01", "D."),
+                ("令和5年6月7日", "E."),
+                ("2021春", "F."),
+                (None, "[childhood] - G."),
+                (None, "[2025-02-30] - H."),
+            ],
+        ),
+        (
+            "a.txt",
+            "・2025-04-06 犬を飼い始めた。\n・（令和7年5月）手術。\n３．左利き。\n（４）大工。\n⑤苺が好き。\n・2025-05-07：入院。 2025-06-08：退院。\n",
+            [
+                ("2025-04-06", "2025-04-06 犬を飼い始めた。"),
+                ("令和7年5月", "手術。"),
+                (None, "左利き。"),
+                (None, "大工。"),
+                (None, "苺が好き。"),
+                ("2025-05-07", "入院。"),
+                ("2025-06-08", "退院。"),
+            ],
         ),
         (
             "a.txt",
@@ -1005,27 +1045,11 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
 
 
-def test_whatever_time_a_fact_has_in_brackets_it_is_a_fact_of_its_own(tmp_path: Path) -> None:
-    days = ["2025-01-03", "2024", "2023年", "2022-12-31, 2023-01-01", "令和5年6月7日", "2021 春"]
-    lines = [f"[{day}] - 事実{number}\n" for number, day in enumerate(days)]
-    found = read(written(tmp_path, "a.txt", "".join([*lines, "・2025-04-06 犬を飼う\n", "３．左利き\n"])))
-    assert [(time, text) for _, time, _, text in found.turns] == [
-        ("2025-01-03", "事実0"),
-        ("2024", "事実1"),
-        ("2023年", "事実2"),
-        ("2022-12-31, 2023-01-01", "事実3"),
-        ("令和5年6月7日", "事実4"),
-        (None, "[2021 春] - 事実5"),
-        ("2025-04-06", "犬を飼う"),
-        (None, "左利き"),
-    ]
-    assert found.format == "facts"
-
-
-def test_a_day_that_was_a_part_of_the_words_changes_no_key(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.txt", "・2025-04-06 犬を飼う\n・左利き\n")
-    first, _ = (item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row)
-    assert first["former_keys"] == [key_of("facts", "2025-04-06 犬を飼う", "")]
+def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n")
+    rows = [item.row for item in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if item.row]
+    former = [None, "[2023年] - 左利き", "2025-04-06 犬を飼う", "大工"]
+    assert [row.get("former_keys") for row in rows] == [[key_of("facts", text, "")] if text else None for text in former]
 
 
 @pytest.mark.parametrize(
@@ -1051,6 +1075,12 @@ def test_a_day_that_was_a_part_of_the_words_changes_no_key(tmp_path: Path) -> No
         ),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+        (
+            "a.md",
+            "あなたについて覚えていることです。\n\n- 大工\n  - 弟子は三人\n- 左利き\n",
+            [(None, "大工\n- 弟子は三人"), (None, "左利き")],
+            1,
+        ),
     ],
 )
 def test_sentences_around_a_list_of_facts_are_counted(
@@ -1140,7 +1170,7 @@ def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: s
     assert max(len(text) for _, text in texts(found)) < 100_000
     assert texts(found)[-1][1] == "Bye"
     assert len(found.refused) == 1
-    assert "further lines, or parts of long ones, are not read" in found.refused[0]
+    assert "lines after it are not read" in found.refused[0]
 
 
 def package(place: Path) -> Path:

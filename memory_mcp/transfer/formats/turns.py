@@ -5,13 +5,12 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import chain
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
@@ -19,7 +18,7 @@ from memory_mcp.transfer.formats.json_stream import each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.text_files import encoding_of
+from memory_mcp.transfer.formats.text_files import encoding_of, not_text
 from memory_mcp.wording import sentence
 
 BRANCHES, HIDDEN = "messages of branches that are not shown", "system and hidden messages"
@@ -213,9 +212,16 @@ class Equals:
         return str(self._counts[same])
 
 
-def in_zone(local: datetime, zone: ZoneInfo | None) -> str:
+def in_zone(local: datetime, zone: tzinfo | None) -> str:
     """A local time as ISO text, with the offset of the zone; without a zone it has none, and the server's counts."""
     return local.replace(tzinfo=zone).isoformat()
+
+
+def zoned(time: str | None, zone: tzinfo | None) -> str | None:
+    """ISO text with the offset of the zone if it has none; what is none stays."""
+    with suppress(ValueError):
+        return time if time is None or (local := datetime.fromisoformat(time)).tzinfo else in_zone(local, zone)
+    return time
 
 
 def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
@@ -227,7 +233,7 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
     with source.open(name) as file:
         encoding = encoding_of(file.read(HEAD_BYTES))
     if encoding is None:
-        raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
+        raise not_text(name)
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(errors="replace"), translate=True)
     rest, number = "", 1
     for block in chain(blocks(source, name), [b""]):
@@ -262,7 +268,8 @@ class FurtherLines:
             yield ImportItem(
                 where,
                 refused=sentence(
-                    "{} further lines, or parts of long ones, are not read: no message of this program is so long.", f"{self.left_out:,}"
+                    "{} lines after it are not read (a long line counts in parts): no message of this program is so long.",
+                    f"{self.left_out:,}",
                 ),
             )
 
