@@ -14,7 +14,7 @@ from memory_mcp.patterns import Needed
 DaySpan = tuple[date, date]
 
 ONE_DAY = timedelta(days=1)
-WEEKDAY_NAMES = "月火水木金土日"
+WEEKDAY_NAMES = lexicon.CLASSES["days_of_week"]
 WEEKDAYS = {
     name: index
     for index, (kanji, name) in enumerate(zip(WEEKDAY_NAMES, lexicon.words("en", "weekday_names"), strict=True))

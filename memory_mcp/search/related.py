@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from memory_mcp import lexicon, time_limit
-from memory_mcp.characters import HAN, KATAKANA
 from memory_mcp.domain import Filters, Memory
 from memory_mcp.encoders.models import Embedder, Models, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
@@ -25,7 +24,7 @@ from memory_mcp.language.analysis import Analysis, analysis
 from memory_mcp.language.tokens import is_grammar, is_single_kanji, is_unspaced, tokens
 from memory_mcp.patterns import bounded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.relate.news import EVENT, KANA, POLAR, VALUE, WORDS, chains
+from memory_mcp.relate.news import EVENT, PARTS, POLAR, VALUE, WORDS, chains
 from memory_mcp.search.meaning import Meaning, from_meaning, similarities
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
@@ -47,8 +46,7 @@ EMBEDDING_SECONDS, SEARCH_SECONDS = 0.3, 0.5
 # The memory is stored already: nothing that goes wrong here may fail the answer.
 FAILURES = (MemoryMCPError, apsw.Error, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
-# A pair of kanji, a kanji with the kana behind it, the last one alone, a word in katakana.
-_PART = bounded(rf"(?=([{HAN}]{{2}}))|[{KATAKANA}]{{2,}}|(?<![{HAN}])[{HAN}](?:[{KANA}]+|$)")
+_PART = bounded(PARTS["part_of_noun"])
 # Words that any text has, as tokens.
 _TELLING = frozenset(token for word in lexicon.words("en", "vague", "relating", "telling") for token in tokens(word))
 
