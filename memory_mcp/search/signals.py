@@ -4,26 +4,22 @@
 
 Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. Rows are added from the top, and a row may
 depend on the sum of those above it: such a row takes a share of that sum away, or multiplies it. What each row gains:
-docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own, fitted to its judgements (`memory-mcp weights`).
+docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own (`store/feedback.py`).
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import apsw
 import numpy as np
 
 from memory_mcp import time_limit
-from memory_mcp.config.settings import Fusion, Settings
+from memory_mcp.config.settings import Fusion
 from memory_mcp.search.candidates import Candidates, Column, Flags
 from memory_mcp.search.meaning import Meaning
 from memory_mcp.search.question import ParsedQuestion
-from memory_mcp.store import properties
-from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.tracing import spanned
 
@@ -360,38 +356,3 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("answers-to-questions", lambda scored: float(bool(scored.candidates.answers)), _answering),
     Signal("reranker", _setting("rerank_weight"), _column("reranked"), ("rerank", _column("rerank"))),
 )
-
-
-_PROPERTY = "fusion_weights"
-# What may be fitted.
-FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense", "rerank_weight")
-
-
-def own_weights(database: Database) -> Mapping[str, float]:
-    """The weights that the persona has instead of those of config.json, usually none. Read in every search."""
-    return database.kept("own weights", lambda: _read(database))
-
-
-def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
-    """Give the persona weights of its own; without any it has those of config.json again."""
-    if weights:
-        properties.put(connection, _PROPERTY, json.dumps(dict(weights)))
-    else:
-        properties.remove(connection, _PROPERTY)
-
-
-def with_own_weights(database: Database, settings: Settings) -> Settings:
-    """The settings with the persona's own weights."""
-    own = own_weights(database)
-    return with_weights(settings, own) if own else settings
-
-
-def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
-    """The settings with other weights of the fusion."""
-    return settings.model_copy(update={"fusion": settings.fusion.model_copy(update=dict(weights))})
-
-
-def _read(database: Database) -> Mapping[str, float]:
-    with database.read_statement() as connection:
-        stored = properties.value(connection, _PROPERTY)
-    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}
