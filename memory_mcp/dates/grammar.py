@@ -1,16 +1,13 @@
 """The grammar of dates: `expressions.toml` with the words of the lexicon filled in."""
 
-import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, MONTHS, NUMBER, YEARS_BACK
-from memory_mcp.lexicon import CLASSES, any_of, mapping, parts_of, words
+from memory_mcp.lexicon import CLASSES, any_of, mapping, parts_of
 
 _FILE = tomllib.loads(Path(__file__).with_name("expressions.toml").read_text("utf-8"))
 ROWS = _FILE["expression"]
-_TABLE = re.compile(r"@\{(ja|en)\.(\w+)\}")
 # Behind a name that ends so, another word may go on.
 _GOES_ON = {"日": "曜常々差没記課", "分": "点曜常々"}
 
@@ -40,10 +37,3 @@ _KNOWN = {
     "months": any_of(MONTHS),
 }
 PARTS = parts_of(_FILE["parts"], _KNOWN)
-
-
-def needed(written: str) -> Iterator[str]:
-    """The words of a list, and those of the tables that it names."""
-    for word in written.split():
-        table = _TABLE.fullmatch(word)
-        yield from words(table[1], table[2]) if table else [word.replace("_", " ")]

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import memory_mcp.dates.holidays  # noqa: F401  what its days mean
-from memory_mcp.dates.grammar import PARTS, ROWS, needed
+from memory_mcp.dates.grammar import PARTS, ROWS
 from memory_mcp.dates.hours import end_of_qualifier, part_of_span
 from memory_mcp.dates.spans import (
     MONTHS,
@@ -29,7 +29,7 @@ from memory_mcp.dates.spans import (
 )
 from memory_mcp.dates.tables import MEANINGS, Expression, Table, as_moment, meaning, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
-from memory_mcp.lexicon import any_of, filled
+from memory_mcp.lexicon import any_of, filled, needed
 from memory_mcp.patterns import Forms, Found, bounded
 
 

@@ -7,7 +7,7 @@ words of that table, `@{kanji}` a class of characters or a part of the same file
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -73,6 +73,13 @@ def parts_of(patterns: Mapping[str, Pattern], known: Mapping[str, str] = CLASSES
     for name, pattern in patterns.items():
         parts[name] = filled(pattern, parts)
     return parts
+
+
+def needed(written: str) -> Iterator[str]:
+    """The words of a list, with _ for a blank, and those of the tables that it names: without one of them an expression matches nothing."""
+    for word in written.split():
+        table = _REFERENCE.fullmatch(word)
+        yield from words(table[1], table[2]) if table else [word.replace("_", " ")]
 
 
 def expressions(module: str, file: str, table: str, *, longest: int = LONGEST, **known: str) -> Mapping[str, re.Pattern[str]]:

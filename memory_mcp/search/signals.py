@@ -2,9 +2,16 @@
 
     score = Σ weight · value
 
-Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. Rows are added from the top, and a row may
-depend on the sum of those above it: such a row takes a share of that sum away, or multiplies it. What each row gains:
+Each row of `SIGNALS`, at the end of this file, has a name, a weight for this question, and a value for each candidate. Rows are added from the
+top, and a row may depend on the sum of those above it: such a row takes a share of that sum away, or multiplies it. What each row gains:
 docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own (`store/feedback.py`).
+
+    score_all     the only sum: every candidate, hit or not
+    supported     which candidates are hits, by what speaks for them, not by their score
+    sorted_rows   the only sort: the hits by their scores, or by time where that is the question
+    Order         the sorted rows. Its pool, the first of them, is sorted again once a reranker has read it; the rest stays behind the pool
+
+Afterwards only `page.with_newer` changes a score: what is newer than a hit, and is shown before it, has that hit's score at least.
 """
 
 from collections import defaultdict
