@@ -3,7 +3,7 @@
 All of it is one commit. A client that asks again, with the same message or another one at its place, replaces what was stored there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -116,16 +116,19 @@ class _Keeping:
         ]
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
-        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again."""
+        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again. Where the client
+        comes back to both by turns, they are two conversations that began alike, and neither is left."""
         turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation)}
         path = set(_upwards(turns, identity))
         back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
-        left = [
-            turn.id
-            for turn in turns.values()
-            if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path
-            if not path.isdisjoint(_upwards(turns, turn.parent))
-        ]
+        returned = {*back, *(turn.id for turn in turns.values() if turn.has_returned)}
+        left = []
+        for turn in turns.values():
+            if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path:
+                others = list(_upwards(turns, turn.id, until=path))
+                fork = turns[others[-1]].parent
+                if fork in path and (returned.isdisjoint(others) or returned.isdisjoint(_upwards(turns, identity, until={fork}))):
+                    left.append(turn.id)
         rows.leave(connection, back, is_left=False)
         rows.leave(connection, left, is_left=True)
         done = [operation for key in self._stored(connection, back) for operation in self._restored(connection, key)]
@@ -181,8 +184,8 @@ class _Keeping:
         return self.persona.name if self.persona.name != "default" else ASSISTANT
 
 
-def _upwards(turns: Mapping[int, Turn], identity: int | None) -> Iterator[int]:
-    """A turn and those before it."""
-    while identity is not None and identity in turns:
+def _upwards(turns: Mapping[int, Turn], identity: int | None, until: Container[int | None] = ()) -> Iterator[int]:
+    """A turn and those before it, as far as the last one before `until`."""
+    while identity is not None and identity in turns and identity not in until:
         yield identity
         identity = turns[identity].parent

@@ -103,19 +103,21 @@ class Passing:
                     await self._keep(events.answer)  # before the client learns that it is complete
                 if shown:
                     await send({"type": "http.response.body", "body": shown, "more_body": True})
+            rest = events.end()
         finally:
             self._count(events.answer, sent)
         if await self._has_run(events.answer):
             return False
-        if rest := events.rest():
-            if not is_kept:
-                await self._keep(events.answer)
-            await send({"type": "http.response.body", "body": rest, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        if not is_kept:
+            await self._keep(events.answer)
+        await send({"type": "http.response.body", "body": rest})
         return True
 
     async def _at_once(self, reply: Reply, sent: bytes, send: Send) -> bool:
         body = b"".join([piece async for piece in reply.pieces])
+        if self.has_begun:  # a stream, whose client reads nothing but events
+            await send({"type": "http.response.body", "body": b"data: %b\n\n" % b" ".join(body.splitlines())})
+            return True
         if reply.status < 300:
             answer = answers.whole(body, are_calls_wanted=self.offers)
             self._count(answer, sent)

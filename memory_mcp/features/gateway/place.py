@@ -67,11 +67,13 @@ def _repeated(place: Place, answered: Sequence[str]) -> int:
 
 def _within(turns: Sequence[Turn], name: str, said: Sequence[str], answered: Sequence[str], now: datetime) -> Place:
     after = {(turn.parent, turn.said): turn for turn in turns}
+    # Some clients write the time, or what they looked up, into the newest message alone, which they then send otherwise.
+    answers = {(turn.parent, turn.answered): turn for turn in turns if turn.answered}
     latest = {turn.said: turn for turn in turns}
     found: list[Turn | None] = []
     parent: int | None = None
-    for words in said[:-1]:
-        turn = after.get((parent, words)) or latest.get(words)
+    for words, answer in zip(said, answered, strict=False):
+        turn = after.get((parent, words)) or answers.get((parent, answer)) or latest.get(words)
         found.append(turn)
         parent = turn.id if turn else parent
     is_certain = bool(found) and found[-1] is not None and found[-1].answered == answered[-1]

@@ -188,15 +188,36 @@ def test_a_vendor_gets_its_own_key_and_nothing_of_the_clients(http, model):
     assert not {"api-key", "cookie", "x-persona", "x-session", "x-memory"} & sent.keys()
 
 
+def test_headers_in_any_bytes_reach_the_vendor_and_name_the_conversation(http, model):
+    headers = {"X-Title": "僕のチャット".encode(), "User-Agent": "Caf\xe9".encode("latin-1"), "X-Session": b"Caf\xe9"}
+    client = Client(http, **headers)
+    client.say("海に行った")
+    assert model.headers[0]["x-title"].encode("latin-1").decode() == "僕のチャット"
+    assert model.headers[0]["user-agent"] == "Caf\xe9"
+    found = http.get("/api/memories", headers={"X-Persona": client.headers["X-Persona"]}).json()["memories"]
+    assert {memory["session_id"] for memory in found} == {"Caf\xe9"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_vendor_that_sends_on_to_another_address_is_an_error_and_not_followed(http, model, status):
+    model.steps = [Answer([b""], status, headers={"Location": f"{model.url}/other"})]
+    client = Client(http)
+    answer = client.post([{"role": "user", "content": "海に行った"}])
+    assert (answer.status_code, "another address" in answer.json()["error"]["message"]) == (502, True)
+    assert "location" not in answer.headers
+    assert (len(model.sent), client.stored()) == (1, [])
+
+
 def test_the_key_is_in_no_answer_even_where_the_vendor_repeats_it(http, model, gateway):
     cut = KEY.encode()
     model.steps = [
         Answer([b'{"error": "wrong key ', cut[:20], cut[20:], b'"}'], 401),
-        Answer([b"data: ", cut[:7], cut[7:], b"\n\n"], content_type=EVENTS, headers={"X-Echo": "no"}),
+        Answer([b"data: ", cut[:7], cut[7:], b"\n\n"], content_type=EVENTS, headers={"X-Echo": f"Bearer {KEY}"}),
     ]
     client = Client(http)
     assert client.post([{"role": "user", "content": "a"}]).content == b'{"error": "wrong key [key]"}'
-    assert client.post([{"role": "user", "content": "a"}], stream=True).content == b"data: [key]\n\n"
+    echoed = client.post([{"role": "user", "content": "a"}], stream=True)
+    assert (echoed.content, echoed.headers["x-echo"]) == (b"data: [key]\n\n", "Bearer [key]")
     for path in ("/api/config", "/ready", "/health"):
         assert KEY not in http.get(path).text
 
@@ -355,6 +376,41 @@ def test_a_conversation_that_is_resent_regenerated_edited_and_left_is_stored_as_
     )
 
 
+def test_two_conversations_that_began_alike_and_go_on_by_turns_are_both_kept(http, model):
+    one, other = Client(http), Client(http)
+    model.steps = ["一人目への答え", "二人目への答え"]
+    for client in (one, other):
+        client.say("おはよう")
+    for number in range(1, 4):
+        one.say(f"一人目の{number}回目の話")
+        other.say(f"二人目の{number}回目の話")
+    said = [f"{who}の{number}回目の話" for who in ("一人目", "二人目") for number in range(1, 4)]
+    told = [text for text in one.stored() if "回目" in text]
+    assert told == sorted([*said, *(f"echo: {text}" for text in said)])
+    del one.messages[-2:]
+    one.say("一人目の別の話")
+    assert sorted({*said, "一人目の別の話"} - set(one.stored())) == ["一人目の3回目の話"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Session": "room"}])
+def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_turn_once(http, model, gateway, headers):
+    client = Client(http, **headers)
+
+    def say(text):
+        sent = f"[{gateway.clock.now:%H:%M}] {text}"
+        client.messages.append({"role": "user", "content": sent})
+        client.again()
+        client.messages[-2]["content"] = text
+        gateway.clock.now += timedelta(minutes=1)
+        return [sent, f"echo: {sent}"]
+
+    kept = [*say("一つ目の話"), *say("二つ目の話"), *say("三つ目の話")]
+    say("四つ目の話")
+    del client.messages[-2:]
+    kept += say("四つ目の話")
+    assert client.stored() == sorted(kept)
+
+
 def as_sillytavern(*said, prompt=""):
     """The messages as SillyTavern puts them: its own system messages, the character's greeting, what was said, what follows the history."""
     begins = [{"role": "system", "content": text} for text in ("Write さくら's next reply.", "さくらはやさしい。", "[Start a new Chat]")]
@@ -477,6 +533,27 @@ def test_an_answer_that_breaks_off_or_fails_stores_nothing(http, model, stream):
     assert client.stored() == []
 
 
+WHOLE = streamed("短い答え")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind"),
+    [
+        (WHOLE, "Text/Event-Stream; charset=UTF-8"),
+        ([b": comment\r\n\r\ndata:\r\n\r\n", *(piece.replace(b"\n", b"\r\n") for piece in WHOLE)], EVENTS),
+        ([b"event: message\nid: 1\nretry: 3\n", *(piece.replace(b"data: ", b"data:").replace(b"\n", b"\r") for piece in WHOLE)], EVENTS),
+        ([*WHOLE[:-2], b"data: [DONE]"], EVENTS),
+        (WHOLE[:-1], EVENTS),
+        ([completion("短い答え", None)], "application/json"),
+    ],
+)
+def test_an_answer_that_is_whole_is_kept_however_its_vendor_writes_it(http, model, pieces, kind):
+    model.steps = [Answer(pieces, content_type=kind)]
+    client = Client(http)
+    assert client.post([{"role": "user", "content": "短い話をして"}], stream=kind != "application/json").content == b"".join(pieces)
+    assert client.stored() == sorted(["短い話をして", "短い答え"])
+
+
 def test_an_answer_at_once_that_breaks_off_is_an_error_in_openais_form(http, model):
     model.steps = [Answer([completion("途中で切れる")[:40]], content_type="application/json", breaks_off=True)]
     reply = Client(http).post([{"role": "user", "content": "長い話をして"}], stream=False)
@@ -501,11 +578,12 @@ def test_a_client_that_hangs_up_ends_the_vendors_answer_and_stores_nothing(http,
     assert client.stored() == ["echo: 止めるよ", "止めるよ"]
 
 
-def test_a_model_that_calls_tools_is_one_turn_when_it_has_answered(http, model):
+@pytest.mark.parametrize(("text", "finish"), [(None, "tool_calls"), ("調べるね", "tool_calls"), ("調べるね", "stop")])
+def test_a_model_that_calls_tools_is_one_turn_when_it_has_answered(http, model, text, finish):
     client = Client(http)
     client.remember("健太の家は横浜にある")
     called = {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]}
-    model.steps = [Answer([completion(None, "tool_calls", **called)])]
+    model.steps = [Answer([completion(text, finish, **called)])]
     messages = [{"role": "user", "content": "健太の家の天気は？"}]
     answer = client.post(messages, tools=[{"type": "function", "function": {"name": "weather", "parameters": {}}}])
     assert answer.json()["choices"][0]["message"]["tool_calls"] == called["tool_calls"]
@@ -637,6 +715,17 @@ def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(ht
     answer = client.post([{"role": "user", "content": "今日の天気は？"}], stream=stream, tools=[own])
     assert [len(asked["tools"]) for asked in model.asked] == [3, 1]
     assert answer.content == b"".join(weather.pieces)
+    assert client.stored() == []
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html"])
+def test_a_vendor_that_refuses_after_a_call_of_ours_says_so_in_the_stream_that_has_begun(http, model, gateway, kind):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    refusal = b'{"error":\n {"message": "slow down"}}'
+    model.steps = [calling(True, called("recall", query="天気"), text="待って"), Answer([refusal], 429, kind)]
+    client = Client(http)
+    answer = client.post([{"role": "user", "content": "今日の天気は？"}], stream=True)
+    assert answer.content == chunk({"content": "待って"}) + b"data: " + refusal.replace(b"\n", b" ") + b"\n\n"
     assert client.stored() == []
 
 
