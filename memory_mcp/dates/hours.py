@@ -41,9 +41,14 @@ class DayReading:
 
     @property
     def filtered_days(self) -> DaySpan:
-        """The days that a filter covers: a day that is not exact with two on either side, a longer span with ten."""
-        margin = timedelta(days=0 if not self.about else (2 if self.days[1] - self.days[0] < timedelta(days=_MONTH_DAYS) else 10))
-        return self.days[0] - margin, self.days[1] + margin
+        """The days that a filter covers."""
+        return widened(self.days) if self.about else self.days
+
+
+def widened(days: DaySpan) -> DaySpan:
+    """What is not exact: a day with two on either side, a longer span with ten."""
+    margin = timedelta(days=2 if days[1] - days[0] < timedelta(days=_MONTH_DAYS) else 10)
+    return days[0] - margin, days[1] + margin
 
 
 def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
@@ -70,7 +75,7 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
 _TO_THE_END = bounded(r"\s?[中内]?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで|(?P<limit>[内中](?:に|まで|で))")
 _PART_BEHIND = Forms(PARTS["part_behind"])
 _PART_IN_FRONT = Forms(PARTS["part_in_front"])
-_QUALIFIER = bounded(PARTS["qualifier"])
+_QUALIFIER, _ABOUT_BEHIND, _ABOUT_IN_FRONT = (bounded(PARTS[name]) for name in ("qualifier", "about_behind", "about_in_front"))
 _SHORTEST_WITH_PARTS = timedelta(days=7)
 
 
@@ -82,6 +87,18 @@ def part_of_span(span: DaySpan, before: str, after: str) -> DaySpan:
     try:
         return _with_part(DayReading(span), part).days if part else span
     except ValueError:  # only a month has a first week
+        return span
+
+
+def asked_span(span: DaySpan, before: str, after: str) -> DaySpan:
+    """The days that a question means by a date, given its text before and after it: a part of a week, month or year; クリスマスの頃 with the
+    days beside it. A month is long enough as it is."""
+    is_about = _ABOUT_BEHIND.match(after) or _ABOUT_IN_FRONT.search(before)
+    if not is_about or span[1] - span[0] >= timedelta(days=_MONTH_DAYS):
+        return part_of_span(span, before, after)
+    try:
+        return widened(span)
+    except OverflowError:  # at an end of the calendar
         return span
 
 

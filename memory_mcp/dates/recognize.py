@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import memory_mcp.dates.holidays  # noqa: F401  what its days mean
 from memory_mcp.dates.grammar import PARTS, ROWS
-from memory_mcp.dates.hours import end_of_qualifier, part_of_span
+from memory_mcp.dates.hours import asked_span, end_of_qualifier
 from memory_mcp.dates.spans import (
     MONTHS,
     ONE_DAY,
@@ -273,7 +273,7 @@ def _asked_spans(recognized: Recognized, named: Named, today: date) -> list[DayS
     if named.is_alone:
         asked_for = asked_directions(before, after) if len(recognized.plain) <= _LONGEST else ()
         spans = [span for direction in asked_for for span in _nearest(spans, direction, today)]
-    return [part_of_span(span, before, after) for span in spans]
+    return [asked_span(span, before, after) for span in spans]
 
 
 def _nearest(spans: Sequence[DaySpan], asked_for: Direction, today: date) -> list[DaySpan]:
