@@ -105,10 +105,7 @@ def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
 
 def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> Iterator[Spelling]:
     others = _of_latin(connection, stored, word, known) if word.script == "latin" else _of_kana(connection, stored, word, known)
-    if others:
-        yield from (Spelling(word.start, word.end, phrase_as_written(other)) for other in others)
-    elif word.script == "katakana" and not known & {phrase_as_written(word.text), phrase_as_written(word.other_kana)}:
-        yield from _of_compound(stored, word)
+    yield from (Spelling(word.start, word.end, phrase_as_written(other)) for other in others)
 
 
 def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
@@ -164,17 +161,6 @@ def _of_kana(connection: apsw.Connection, stored: StoredWords, word: _Word, know
     if is_known or (word.script == "hiragana" and (others or len(word.text) < SHORTEST_IN_LATIN)):
         return others
     return [*others, *stored.in_latin(word.text)]
-
-
-def _of_compound(stored: StoredWords, word: _Word) -> Iterator[Spelling]:
-    """Both parts of a compound in katakana, such as リーファーコンテナ for reefer containers."""
-    for middle in range(SHORTEST, min(len(word.text) - SHORTEST, LONGEST) + 1):
-        if not _IS["not_first"].match(word.text, middle):
-            first, second = (stored.in_latin(part) for part in (word.text[:middle], word.text[middle:]))
-            if first and second:
-                yield from (Spelling(word.start, word.start + middle, phrase_as_written(other)) for other in first)
-                yield from (Spelling(word.start + middle, word.end, phrase_as_written(other)) for other in second)
-                return
 
 
 MOST_UNMATCHED, LONGEST_UNMATCHED = 8, 40
