@@ -170,7 +170,7 @@ def _store_many(
     clash: Clash,
 ) -> tuple[list[Outcome], list[Operation]]:
     """The outcome of each draft, and the operations. Those of new memories are recorded together, at the end or before a revision, so that all
-    are in the order of the drafts."""
+    are in the order of the drafts. Types in relations are not checked: what other programs write there stays part of the name."""
     outcomes: list[Outcome] = []
     done: list[Operation] = []
     created: list[Operation] = []
@@ -230,6 +230,7 @@ def _insert(
 ) -> tuple[list[int], Operation]:
     """Stores a new memory, whose write has this `digest`. Returns its id with those of the memories that it replaces, and the operation,
     which is to be recorded."""
+    # What is restored may replace a memory that comes later, or that is gone.
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, digest)
