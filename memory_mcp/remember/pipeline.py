@@ -52,10 +52,10 @@ class _Write(NamedTuple):
 
 
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy) -> Remembered:
-    """Stores a draft, and finds stored memories that are nearly equal.
+    """Stores a draft, and finds stored memories that are nearly equal. `stored` is False for the same write again, with the key of the first.
 
     Raises:
-        InvalidInput: a key contains what may not be stored.
+        InvalidInput: a key contains what may not be stored, or is another memory's; a relation has a type that is not known.
         MemoryNotFound: `supersedes` names no memory of this persona.
         StoreError: it could not be stored; nothing was.
     """
