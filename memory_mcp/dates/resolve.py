@@ -282,8 +282,8 @@ _DAY_ALONE = bounded(PARTS["day_alone"])
 
 def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     """The span of a range with both ends, with one of them, or of two dates side by side."""
-    beside = _side_by_side(plain, today, zone)
-    if beside:
+    plain = _IS["first_of_two"].sub(r"\1..", plain)
+    if beside := _side_by_side(plain, today, zone):
         return beside
     first, *last = (part.strip() for part in SEPARATOR.split(plain.removeprefix("from ").removeprefix("between "), maxsplit=1))
     if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
