@@ -7,17 +7,27 @@ latest that has begun, unless that is nearly a year ago and the next one is near
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from dateutil.parser import parse as parse_date
 
 from memory_mcp.dates.grammar import PARTS
-from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
+from memory_mcp.dates.hours import (
+    PART_OF_DAY,
+    DayReading,
+    hours_ago,
+    in_utc,
+    is_just_now,
+    night_hours,
+    outside_calendar,
+    up_to_now,
+    with_modifiers,
+)
 from memory_mcp.dates.recognize import AS_ARGUMENTS, CALENDAR, Named, Recognized, recognized_in
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, day_of, narrowed, normalize
 from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, planned
@@ -87,28 +97,6 @@ def _since_1970(digits: str) -> TimeRange | None:
     return TimeRange(start, start + (timedelta(milliseconds=1) if digits[10:] else timedelta(seconds=1)))
 
 
-def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
-    """Those of these local days that UTC can represent: a text may quote the year 1, and is still a text."""
-    for span in spans:
-        try:
-            yield in_utc(span, zone)
-        except InvalidInput:
-            continue
-
-
-def in_utc(span: DaySpan, zone: tzinfo) -> TimeRange:
-    """Local days as a span of UTC.
-
-    Raises:
-        InvalidInput: they are outside the calendar.
-    """
-    try:
-        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
-    except OverflowError:
-        raise outside_calendar() from None
-    return TimeRange(start, end)
-
-
 def is_iso(text: str) -> bool:
     """Whether a date is in ISO 8601, which can be read in one way only."""
     try:
@@ -116,11 +104,6 @@ def is_iso(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def outside_calendar() -> InvalidInput:
-    """The error for a day that UTC cannot represent."""
-    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")
 
 
 LONGEST_WORDS = 200
@@ -439,11 +422,6 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
             f"{moment.astimezone(zone):%Y-%m-%d %H:%M}",
         )
     return moment
-
-
-def times_of(recognized: Recognized, spans: Sequence[DaySpan], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
-    """These spans of the dates of a question, in UTC, and its counts of hours up to now."""
-    return [*in_utc_spans(spans, zone), *named_hours(recognized.plain, now)]
 
 
 def _direction_of(content: str, plain: str, today: date) -> Direction | None:

@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 
 from memory_mcp import lexicon
 from memory_mcp.config.settings import Settings
+from memory_mcp.dates.hours import times_of
 from memory_mcp.dates.recognize import Named, Recognized, spans_together
-from memory_mcp.dates.resolve import parse_range, times_of
+from memory_mcp.dates.resolve import parse_range
 from memory_mcp.dates.spans import DaySpan, spellings_of_year
 from memory_mcp.dates.statements import LONGEST_SPAN
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
@@ -179,7 +180,7 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
     places, spans = recognized.places, spans_together(recognized.plain, named)
-    dates = times_of(recognized, spans, now, zone)
+    dates = times_of(recognized.plain, spans, now, zone)
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
         named, spans = (), []
     long = [each for each in named if any(end - start > LONGEST_SPAN for start, end in each.spans)]
