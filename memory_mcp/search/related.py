@@ -7,10 +7,8 @@ finds it in the cache.
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from itertools import islice, pairwise
-from threading import Thread
 from zoneinfo import ZoneInfo
 
 import apsw
@@ -30,6 +28,7 @@ from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.time_limit import on_thread
 
 RELATED_LIMIT = 3
 # So many are found by words, and by meaning: the memory itself, and others that say nearly the same, are among them.
@@ -150,25 +149,18 @@ def _meaning_of(persona: Persona, key: str, models: Models, zone: ZoneInfo, inde
     index = indexes.get(persona.database, embedder.generation) if chunks else None
     if not (index and index.count and embedder.covers(chunks[0].text)):
         return None
-    vector = _embedded(embedder, chunks[0].text)
-    if vector is None:
+    vectors = _embedded(embedder, chunks[0].text)
+    if vectors is None:
         return None
-    return Meaning((vector,), index, None, embedder.generation, embedder.centers, is_statement=True)
+    return Meaning(tuple(vectors), index, None, embedder.generation, embedder.centers, is_statement=True)
 
 
 def _embedded(embedder: Embedder, text: str) -> Vectors | None:
-    """The vector of a text, which the cache has from then on. The wait ends before the model does, if that takes long."""
-    done: Future[Vectors | None] = Future()
-
-    def embed() -> None:
-        try:
-            done.set_result(embedder.embed_documents([text], is_awaited=True)[0])
-        except FAILURES as error:
-            logger.warning("what is related was not found by meaning: %s", error)
-            done.set_result(None)
-
-    Thread(target=embed, name="related", daemon=True).start()
+    """The vector of a text as a row, which the cache has from then on. The wait ends before the model does, if that takes long."""
     try:
-        return done.result(EMBEDDING_SECONDS)
+        return on_thread(lambda: embedder.embed_documents([text], is_awaited=True), "related").result(EMBEDDING_SECONDS)
     except TimeoutError:
+        return None
+    except FAILURES as error:
+        logger.warning("what is related was not found by meaning: %s", error)
         return None
