@@ -17,6 +17,8 @@ _WORD = r"[^\s\d\[\]:,\-\t]{1,12}(?: m\.)?"
 TIME = rf"(?P<before>(?:{_WORD} ?){{0,2}})(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?(?: ?(?P<after>{_WORD}))?"
 # Years of the Buddhist era, as phones in Thailand write them.
 _BUDDHIST_YEARS, _BUDDHIST_ERA = range(2400, 2800), 543
+# Years of the Iranian calendar, with 8 leap days in 33 of them that begin in year -1595, and the ordinal of the day before those.
+_IRANIAN_YEARS, _IRANIAN_EPOCH = range(1370, 1470), -356033
 ENGLISH_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAYS_KEPT = 100
 # 1/5/2024 · 05.01.2024, and 05-Jan-24 of .NET
@@ -33,6 +35,10 @@ def hour_of(hour: int, *words: str | None) -> int:
 def day_of(year: int, month: int, day: int) -> date | None:
     """The day, if there is one. Two digits are a year from 2000 on."""
     year = year + 2000 if year < 100 else year - _BUDDHIST_ERA if year in _BUDDHIST_YEARS else year
+    if year in _IRANIAN_YEARS and 0 < month <= 12 and 0 < day <= 31:
+        before = 31 * (month - 1) - max(month - 7, 0)  # six months of 31 days, then of 30
+        cycles, rest = divmod(year + 1595, 33)
+        return date.fromordinal(_IRANIAN_EPOCH + (33 * 365 + 8) * cycles + 365 * rest + (rest + 3) // 4 + before + day)
     try:
         return date(year, month, day)
     except ValueError:
