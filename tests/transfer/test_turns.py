@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Folder
@@ -1167,6 +1168,24 @@ def test_a_chat_with_the_newest_first_is_read_from_its_beginning_and_keeps_its_k
     assert [row["content"] for row in rows] == ["鍵は？", "壺の中"]
     assert [row["key"] for row in again] == [row["key"] for row in rows]
     assert read(longer).left_out == {"messages of branches that are not shown": 1}
+
+
+def test_turns_with_the_newest_first_are_known_in_the_session_that_their_newest_named(tmp_path: Path) -> None:
+    turns = [
+        {
+            "turn_key": {"chat_id": "c", "turn_id": f"t{minute}"},
+            "author": {"name": name},
+            "create_time": f"2024-05-01T12:0{minute}:00Z",
+            "candidates": [{"raw_content": text}],
+        }
+        for minute, (name, text) in enumerate([("ミレイ", "鍵は？"), ("健太", "壺の中"), ("ミレイ", "箱")])
+    ]
+    path = written(tmp_path, "a.json", {"turns": turns[::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    session = import_rows.key_of("character-ai", "", "壺の中")
+    known = [import_rows.key_of("character-ai", session, f"t{number}") for number in range(2)]
+    assert [row["session_id"] for row in rows] == ["c"] * 3
+    assert all(key in row["former_keys"] for key, row in zip(known, rows, strict=False))
 
 
 @pytest.mark.parametrize(
