@@ -478,6 +478,15 @@ def test_a_chat_of_whatsapp_is_read_whatever_the_phone_speaks(
     assert (found.left_out, found.refused) == (left_out, [])
 
 
+def test_days_of_the_persian_calendar_are_those_of_ours_and_days_of_the_islamic_one_are_refused(tmp_path: Path) -> None:
+    days = ["۱۳۹۹/۱۲/۳۰، ۰۹:۰۳", "۱۴۰۰/۱/۱، ۰۹:۰۳", "۱۴۰۳/۲/۱۲،\u200f ۲۱:۰۳", "۱۴۰۴/۱۱/۲۲، ۲۱:۰۳", "۱۴۰۴/۱۲/۳۰، ۲۱:۰۳", "۱۴۴۵/۲/۱۲، ۲۱:۰۳"]
+    found = read(written(tmp_path, "_chat.txt", "".join(f"{day} - علی: سلام\n" for day in days)))
+    assert [time for _, time, *_ in found.turns] == [
+        f"{day}:00" for day in ("2021-03-20T09:03", "2021-03-21T09:03", "2024-05-01T21:03", "2026-02-11T21:03")
+    ]
+    assert len(found.refused) == 2
+
+
 @pytest.mark.parametrize(
     ("days", "expected"),
     [
