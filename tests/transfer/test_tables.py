@@ -69,6 +69,15 @@ def test_a_row_is_known_by_the_key_that_it_had_while_its_column_was_not_read(tmp
     assert "former_keys" not in rows(tmp_path / "a.csv", "内容,日付,時刻\n夜食,2025/10/29,25:30\n")[0]
 
 
+def test_who_wrote_a_row_may_be_in_a_column_of_several_names_and_a_row_read_before_is_known(tmp_path: Path) -> None:
+    (before,) = rows(tmp_path / "a.csv", "message,date\n元気？,2025-10-29\n")
+    for name in ("Sender", "from", "role", "送信者"):
+        (row,) = rows(tmp_path / "a.csv", f"message,{name},date\n元気？,花子,2025-10-29\n")
+        assert (row["source"], row["former_keys"]) == ("花子", [before["key"]])
+    (trip,) = rows(tmp_path / "a.csv", "message,from,to\n楽しかった,東京,京都\n")
+    assert trip.get("source") != "東京"
+
+
 def test_each_piece_of_a_long_row_is_known_by_the_key_that_it_had(tmp_path: Path) -> None:
     text = "夜食を食べた。" * 30_000
     before = rows(tmp_path / "a.csv", f"内容,日付\n{text},2025/10/29\n")

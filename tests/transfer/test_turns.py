@@ -203,6 +203,31 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 2})
 
 
+def test_a_name_with_a_space_is_told_by_what_is_no_text_and_a_known_one_may_say_nothing_or_what_a_notice_says(tmp_path: Path) -> None:
+    lines = [
+        "Ken Ito 元気？",
+        "Ken Ito メッセージの送信を取り消しました",
+        "父 うん 行く",
+        "父 スタンプ",
+        "父 うん 10時",
+        "父 うん またね",
+        "Ken Ito よかった",
+    ]
+    lines += ["Ken Ito\n一行目は空", "Ken Ito 花見に参加しました", "Ken Itoが参加しました。"]
+    chat = "2020.01.05 日曜日\n" + "".join(f"21:{number:02} {line}\n" for number, line in enumerate(lines))
+    found = read(written(tmp_path, "a.txt", chat))
+    assert texts(found) == [
+        ("Ken Ito", "元気？"),
+        ("父", "うん 行く"),
+        ("父", "うん 10時"),
+        ("父", "うん またね"),
+        ("Ken Ito", "よかった"),
+        ("Ken Ito", "一行目は空"),
+        ("Ken Ito", "花見に参加しました"),
+    ]
+    assert found.left_out == {"deleted messages": 1, "stickers": 1, "notices": 1}
+
+
 def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
     lines = """2020.01.05 日曜日
 08:01 健太 今日の予定
@@ -277,20 +302,25 @@ def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("saved", "lines"),
+    "lines",
     [
-        ("", "2024/05/05 集合は朝\n2024/05/06(月) 帰る"),
-        ("", "2024/05/05\n以上"),
-        ("保存日時：2024/05/03 21:15", "2024/05/05(日)\nだよ"),
+        "2024/05/05 集合は朝\n2024/05/06(月) 帰る",
+        "2024/05/05\n以上",
+        "2024/05/05(日)\nだよ",
+        "2024/05/05",
+        "2024/05/05(日)",
+        "2019/01/01(火)",
     ],
 )
-def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, saved: str, lines: str) -> None:
-    said = f"[LINE] 健太\n{saved}\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n2024/05/02(木)\n9:00\tさくら\tおはよう\n"
+def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: str) -> None:
+    said = f"[LINE] 健太\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n"
+    said += "2024/05/02(木)\n9:00\tさくら\tおはよう\n2024/05/03(金)\n9:00\tさくら\tはい\n"
     found = read(written(tmp_path, "a.txt", said))
     assert [(time, text) for _, time, _, text in found.turns] == [
         ("2024-05-01T21:03:00", f"予定は\n{lines}"),
         ("2024-05-01T21:04:00", "うん"),
         ("2024-05-02T09:00:00", "おはよう"),
+        ("2024-05-03T09:00:00", "はい"),
     ]
 
 
@@ -298,6 +328,25 @@ def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp
     said = [("01:50 AM", "Kenta", "before"), ("01:10 AM", "Ann", "after"), ("01:20 AM", "Kenta", "yes"), ("03:00 AM", "Ann", "late")]
     found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] Ann", "", "Sun, 11/3/2024", *map("\t".join, said)])))
     assert texts(found) == [(name, text) for _, name, text in said]
+
+
+def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
+    diary = "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"
+    assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+
+
+def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
+    said = '2024/05/01(水)\n21:08\t健太\t"a\nb" c\n21:09\t健太\t "空白から"\n'
+    assert texts(read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n{said}"))) == [("健太", '"a\nb" c'), ("健太", '"空白から"')]
+
+
+def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_is_one_line(tmp_path: Path) -> None:
+    said = f"[LINE] 健太\r\r2024/05/01(水)\r21:08\t健太\tはい\r21:09\t健太\t{'長' * 2_100_000}\r21:10\t健太\tうん\r"
+    found = read(written(tmp_path, "a.txt", said))
+    assert [*dict.fromkeys(time[11:16] for _, time, _, _ in found.turns)] == ["21:08", "21:09", "21:10"]
+    assert [reason[2:] for reason in found.refused] == [
+        "further lines, or parts of long ones, are not read: no message of this program is so long."
+    ]
 
 
 LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
@@ -388,6 +437,11 @@ our table
 """
 WHATSAPP_UNMARKED = """1/14/24, 1:20 PM - Emi: So: "yes" to all
 1/14/24, 1:27 PM - Ken changed the subject from "A: b" to "C"
+1/14/24, 1:27 PM - Ken created group “Plan: A”
+1/14/24, 1:27 PM - 健太さんがグループ名を「旅行: 京都」から「旅行: 奈良」に変更しました
+1/14/24, 1:27 PM - Ken: This message was deleted by admin Emi
+1/14/24, 1:27 PM - Ken: Missed voice call
+1/14/24, 1:27 PM - Ann "A" Lee: So: “yes
 1/14/24, 1:28 PM - Ken: POLL:
 Pizza?
 OPTION: Yes (1 vote)
@@ -444,6 +498,7 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
             [("Emi", "2024-02-05T09:05:12", "Moi"), ("Ken", "2024-02-17T09:05:12", "Hei")],
             {},
         ),
+        ("_chat.txt", "۱۴۰۳/۲/۱۲، ۲۱:۰۳ - علی: سلام\n", [("علی", "2024-05-01T21:03:00", "سلام")], {}),
         (
             "_chat.txt",
             "2024. 2. 5. 오후 9:05 - 민수: 안녕\n2024. 2. 5. 오전 12:05 - 지우: 응\n",
@@ -465,8 +520,8 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
         (
             "_chat.txt",
             WHATSAPP_UNMARKED,
-            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
-            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
+            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all'), ('Ann "A" Lee', "2024-01-14T13:27:00", "So: “yes")],
+            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 3, "deleted messages": 1, "calls": 1},
         ),
     ],
 )
@@ -614,9 +669,9 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "telegram",
-        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " it"]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
+        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " ", {"type": "text_link", "text": "it", "href": "https://c.d"}]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
         [
-            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it"),
+            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it (https://c.d)"),
             ("Emi", "2024-03-05T12:16:04+00:00", "Telegram Emi 2024-03-05", "A photo"),
         ],
         {"stickers": 1, "calls": 1, "photos": 1},
@@ -773,7 +828,7 @@ def test_what_a_program_exports_of_chats_becomes_turns(
     for place in ("folder", "folder.zip"):
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
-        assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+        assert inside.left_out == {**left_out, "other files": 2}
 
 
 THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
@@ -975,6 +1030,12 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
             [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
             2,
         ),
+        (
+            "a.md",
+            "**Work**\n\nA nurse in Kyoto.\n\n**Personal**\n\n- A cat\n- Tea\n\n[2025-01-03] - Berries\n[2025-01-04] - Crab\n\nAnything else?",
+            [(None, "A nurse in Kyoto."), (None, "A cat"), (None, "Tea"), ("2025-01-03", "Berries"), ("2025-01-04", "Crab")],
+            1,
+        ),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
     ],
@@ -1066,7 +1127,7 @@ def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: s
     assert max(len(text) for _, text in texts(found)) < 100_000
     assert texts(found)[-1][1] == "Bye"
     assert len(found.refused) == 1
-    assert "lines after it are not read" in found.refused[0]
+    assert "further lines, or parts of long ones, are not read" in found.refused[0]
 
 
 def package(place: Path) -> Path:

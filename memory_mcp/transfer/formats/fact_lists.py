@@ -190,15 +190,18 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
 
 
 def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions) -> Iterator[ImportItem]:
-    section, item, begun = "", list[str](), 0
+    section, item, begun, is_below_heading = "", list[str](), 0, False
     for kind, number, line in _classified(lines):
+        # A paragraph below a heading is what the heading is about.
+        is_below_heading = kind == "heading" or (is_below_heading and kind == "sentence")
+        is_item = kind == "item" or (is_below_heading and section and kind == "sentence")
         if kind == "further":
             item.append(line.strip())
             continue
         yield from _fact("\n".join(item), f"{where}{begun}", options, section)
-        item, begun = ([line], number) if kind == "item" else ([], number)
+        item, begun = ([line], number) if is_item else ([], number)
         section = _section(line) if kind == "heading" else section
-        if kind == "sentence":
+        if kind == "sentence" and not is_item:
             yield ImportItem(f"{where}{number}", left_out=SENTENCES)
     yield from _fact("\n".join(item), f"{where}{begun}", options, section)
 

@@ -30,6 +30,10 @@ _ENDS = {"": re.compile("-->")} | {
 }
 # The reading above a word, and the brackets around it for browsers that can't put it there.
 _READING = re.compile(r"<(rt|rp)\b[^<>]*+>[^<]*+(?:</\1\s*+>)?", re.IGNORECASE)
+# Elements that stand apart on a page, though the library puts their words right beside each other. What is put between is no part of what a piece is
+# known by.
+_APART = frozenset("option optgroup select textarea button label legend math svg text title desc object audio video iframe canvas".split())
+_BETWEEN = "\u200a"
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*+)[^<>]*+>")
 
 
@@ -39,7 +43,7 @@ def flattened(page: str) -> str:
     inside: list[str] = []
     parts, at = list[str](), 0
     for tag in _TAG.finditer(page):
-        parts += [page[at : tag.start()], _kept(tag, inside)]
+        parts += [page[at : tag.start()], _BETWEEN if tag[2].lower() in _APART else "", _kept(tag, inside)]
         at = tag.end()
     return "".join([*parts, page[at:]])
 

@@ -72,13 +72,13 @@ def outline(blocks: Iterable[bytes], name: str) -> Any:
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only.
+    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only. What is no character is �.
 
     Raises:
-        InvalidInput: the text is not UTF-8, or a line is too long.
+        InvalidInput: a line is too long.
     """
     rest, number = "", 0
-    for text in _texts(blocks, name):
+    for text in _texts(blocks, name, errors="replace"):
         *complete, rest = (rest + text).split("\n")
         for line in complete:
             number += 1
@@ -99,21 +99,15 @@ def json_object(line: str | bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
-def each_file(
-    source: Source,
-    read: Callable[[str], Iterator[ImportItem]],
-    wants: Callable[[str], object] = bool,
-    kind_of: Callable[[str], str] = lambda _name: OTHER_FILES,
-) -> Iterator[ImportItem]:
-    """What `read` yields for each file that it `wants`, and a single file always; of the others their kind is left out. One that can't be read is refused by
-    its name."""
+def each_file(source: Source, read: Callable[[str], Iterator[ImportItem]], wants: Callable[[str], object] = bool) -> Iterator[ImportItem]:
+    """What `read` yields for each file that it `wants`, and a single file always; the others are left out. One that can't be read is refused by its name."""
     names = source.names()
     for name in names:
         try:
             if len(names) == 1 or wants(name):
                 yield from read(name)
             else:
-                yield ImportItem(name, left_out=kind_of(name))
+                yield ImportItem(name, left_out=OTHER_FILES)
         except (InvalidInput, OSError) as error:
             yield ImportItem(name, refused=str(error))
 
@@ -269,8 +263,8 @@ class _Window:
         return InvalidInput("{} is not JSON{}", "{}", "Fetch the export again", self._name, where, why)
 
 
-def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+def _texts(blocks: Iterable[bytes], name: str, errors: str = "strict") -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")(errors)
     try:
         for block in blocks:
             if text := decoder.decode(block):

@@ -9,7 +9,7 @@ _MARK = re.compile(" ?\ue200([^\ue200-\ue202]{0,80})((?:\ue202[^\ue200-\ue202]{0
 _PRIVATE = re.compile("[\ue200-\ue20f]")
 # 【4†source】 and :contentReference[oaicite:0]{index=0} of older ones, [citation:1] of DeepSeek, <grok:render …>…</grok:render> of Grok.
 _OF_SOURCES = re.compile(
-    r" ?(?:【\d{1,4}(?::\d{1,4})?†[^【】]{0,200}】|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|\[citation:\d{1,4}\]"
+    r" ?(?:【\d{1,4}(?::\d{1,4})?†[^【】]{0,200}】|\(【\d{1,4}(?::\d{1,4})?†[^【】]{0,200}】\)|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|\[citation:\d{1,4}\]"
     r"|<grok:render [^<>]{0,500}>(?:(?!</?grok:render).){0,2000}</grok:render>)",
     re.DOTALL,
 )

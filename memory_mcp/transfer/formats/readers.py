@@ -78,6 +78,7 @@ _SAVED_OTHERWISE = {
     ".xls .xlsb .ods .numbers": ".xlsx or .csv",
     ".doc .odt .rtf .pages .wps .jtd": ".docx or .pdf",
     ".ppt .odp .key": ".pptx or .pdf",
+    ".mht .mhtml .enex .webarchive": ".html or .pdf",
     ".mobi .azw .azw3 .kfx": ".epub",
     ".7z .rar .tar .gz .tgz .xz .lzh": ".zip",
 }

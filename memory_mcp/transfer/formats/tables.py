@@ -34,10 +34,10 @@ SUFFIXES = frozenset({".csv", ".tsv", WORKBOOK})
 LINES_ABOVE, HEAD_CHARACTERS = 20, 10_000
 COLUMNS = {
     "content": "content text message memory note 内容 本文 記憶 メモ テキスト 文章 メッセージ",
-    "occurred_at": "occurred_at date start_date 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
-    "clock": "time start start_time 時刻 時間 開始 開始時刻 開始時間 送信時刻",
+    "occurred_at": "occurred_at date start_date date_sent 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
+    "clock": "time start start_time time_sent 時刻 時間 開始 開始時刻 開始時間 送信時刻",
     "created_at": "created_at created created_time timestamp 作成日時 作成日 登録日 記録日 タイムスタンプ",
-    "source": "source speaker author 話者 発言者 話した人 情報源 送信者名",
+    "source": "source speaker author sender sender_name from role 話者 発言者 話した人 情報源 送信者名 送信者",
     "session_id": "session_id session conversation セッション 会話",
     "tags": "tags tag タグ",
     "category": "category カテゴリ カテゴリー 分類",
@@ -46,8 +46,13 @@ COLUMNS = {
 _TIMES = ("occurred_at", "created_at")
 _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.split()}
 # Once these were further columns: their times identify no row that was imported then.
-_READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
+_READ_LATER = frozenset(
+    "created_time start_date date_sent 開始日 開始日時 開催日 start start_time time_sent 開始 開始時刻 開始時間 "
+    "sender sender_name from role 送信者".split()
+)
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
+# Who wrote, but in a table with both of them a beginning or a place.
+_FROM, _TO = "from", "to"
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
@@ -155,7 +160,8 @@ def header_at(rows: list[list[str]]) -> int | None:
 
 
 def _fields(header: list[str]) -> list[str]:
-    return [_FIELD_OF.get(_normal(column), "") for column in header]
+    names = [*map(_normal, header)]
+    return [_FIELD_OF.get(name, "") if name != _FROM or _TO not in names else "" for name in names]
 
 
 def _has_texts(row: list[str]) -> bool:

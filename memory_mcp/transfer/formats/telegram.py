@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from memory_mcp.remember.deduplication import EDITED_AT
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, role_of, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -92,11 +92,11 @@ def _local(text: str, options: ReadOptions) -> str | None:
 
 
 def _text(text: object) -> str:
-    """The text of a message, whose marked parts are objects."""
-    if isinstance(text, str):
-        return text
-    parts = text if isinstance(text, list) else []
-    return "".join(part if isinstance(part, str) else text_in(part.get("text")) for part in parts if isinstance(part, str | dict))
+    """The text of a message, whose marked parts are objects: a link becomes here (https://…)."""
+    parts = text if isinstance(text, list) else [text]
+    marked = [{"text": part} if isinstance(part, str) else fields_of(part) for part in parts]
+    links = (text_in(part.get("href")) for part in marked)
+    return "".join(text_in(part.get("text")) + (f" ({link})" if link else "") for part, link in zip(marked, links, strict=True))
 
 
 def _beside(message: Mapping[str, Any]) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """What is common to chats: who said what and when becomes a row, equal messages are numbered, and what a program wrote is counted."""
 
 import codecs
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file
+from memory_mcp.transfer.formats.json_stream import each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -239,16 +239,16 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
         encoding = encoding_of(file.read(HEAD_BYTES))
     if encoding is None:
         raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    rest, number = "", 0
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(errors="replace"), translate=True)
+    rest, number = "", 1
     for block in chain(blocks(source, name), [b""]):
         *complete, rest = (rest + decoder.decode(block, final=not block)).split("\n")
-        if len(rest) > LINE_CHARACTERS or (rest and not block):
-            complete.append(rest)
-            rest = ""
         for line in complete:
+            yield number, line
             number += 1
-            yield number, line.removesuffix("\r")
+        if len(rest) > LINE_CHARACTERS or (rest and not block):
+            yield number, rest
+            rest = ""
 
 
 class FurtherLines:
@@ -271,15 +271,13 @@ class FurtherLines:
         """The refusal of what was counted."""
         if self.left_out:
             yield ImportItem(
-                where, refused=sentence("{} lines after it are not read: no message of this program is so long.", f"{self.left_out:,}")
+                where,
+                refused=sentence(
+                    "{} further lines, or parts of long ones, are not read: no message of this program is so long.", f"{self.left_out:,}"
+                ),
             )
 
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
-    """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
-    return each_file(source, read, lambda name: recognizes(Head(source, name)), _kind_of_file)
-
-
-def _kind_of_file(name: str) -> str:
-    kind = media_kind(PurePosixPath(name).name)
-    return kind if kind and kind != "files" else OTHER_FILES
+    """What `read` yields for each file that is recognized; a single file always is. Others are left out: what they are is told by the messages."""
+    return each_file(source, read, lambda name: recognizes(Head(source, name)))
