@@ -831,6 +831,15 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         assert inside.left_out == {**left_out, "other files": 2}
 
 
+def test_a_day_that_is_none_gives_a_message_of_telegram_no_time_and_its_session_no_day(tmp_path: Path) -> None:
+    unread, by_seconds = {"date": "2024-13-45T99:00:00", "date_unixtime": "x"}, {"date": None, "date_unixtime": "1709640960"}
+    found = read(written(tmp_path, "result.json", telegram(messages=[sent(1, "a", **unread), sent(2, "b", **by_seconds)])))
+    assert [turn[1:] for turn in found.turns] == [
+        (None, "Telegram Emi", "a"),
+        ("2024-03-05T12:16:00+00:00", "Telegram Emi 2024-03-05", "b"),
+    ]
+
+
 THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
 ASSISTANTS = {
     "open-webui": lambda asked, answer: {"title": "旅", "chat": {"id": "c", "history": {"messages": {

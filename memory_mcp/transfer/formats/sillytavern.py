@@ -73,6 +73,8 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""), group)
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
             time = written_time(message.get("send_date"), options.zone)
+            if message.get("send_date") and not time:
+                yield ImportItem(where, left_out="times that can't be read")
             yield from import_rows.memory_rows(
                 where,
                 FORM,
