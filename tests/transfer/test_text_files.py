@@ -58,9 +58,24 @@ def test_a_day_in_the_name_says_when_it_happened(tmp_path: Path) -> None:
         assert row.get("occurred_at") == day
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932", "euc_jp", "iso2022_jp"])
 def test_a_text_is_read_in_the_encodings_that_japanese_files_have(tmp_path: Path, encoding: str) -> None:
     assert contents(write(tmp_path / "a.txt", "抹茶が好き。".encode(encoding))) == ["抹茶が好き。"]
+    assert contents(write(tmp_path / "b.txt", "カタカナ".encode(encoding))) == ["カタカナ"]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "expected"),
+    [
+        ("ﾔﾏﾀﾞ･ﾀﾛｳ", "cp932", ["ﾔﾏﾀﾞ･ﾀﾛｳ"]),  # valid EUC-JP, too
+        ("中文文本，今天天气很好。", "gbk", []),
+        ("ESC $B は \x1b$B です。", "utf-8", ["ESC $B は \x1b$B です。"]),
+    ],
+)
+def test_a_text_is_not_read_in_an_encoding_that_it_only_seems_to_have(
+    tmp_path: Path, text: str, encoding: str, expected: list[str]
+) -> None:
+    assert contents(write(tmp_path / "a.txt", text.encode(encoding))) == expected
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions
+from memory_mcp.transfer.formats import Format, import_rows
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Folder
 from memory_mcp.transfer.formats.table import ROWS
@@ -990,7 +990,34 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         (
             "a.txt",
             "[2025-01-03] - Tea.\n[2025-01] - Coffee.\n【2025年2月】 日本茶\n[2025-13] - Milk.[2025-03] - Juice.\n",
-            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "Milk."), ("2025-03", "Juice.")],
+            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "[2025-13] - Milk."), ("2025-03", "Juice.")],
+        ),
+        (
+            "a.txt",
+            "[2025-01-03] - A.\n[2024] - B.\n[2023年] - C.\n[2022-12-31, 2023-01-01] - D.\n[令和5年6月7日] - E.\n[2021 春] - F.\n[childhood] - G.\n[2025-02-30] - H.\n",
+            [
+                ("2025-01-03", "A."),
+                ("2024", "B."),
+                ("2023年", "C."),
+                ("2022-12-31, 2023-01-01", "D."),
+                ("令和5年6月7日", "E."),
+                ("2021春", "F."),
+                (None, "[childhood] - G."),
+                (None, "[2025-02-30] - H."),
+            ],
+        ),
+        (
+            "a.txt",
+            "・2025-04-06 犬を飼い始めた。\n・（令和7年5月）手術。\n３．左利き。\n（４）大工。\n⑤苺が好き。\n・2025-05-07：入院。 2025-06-08：退院。\n",
+            [
+                ("2025-04-06", "2025-04-06 犬を飼い始めた。"),
+                ("令和7年5月", "手術。"),
+                (None, "左利き。"),
+                (None, "大工。"),
+                (None, "苺が好き。"),
+                ("2025-05-07", "入院。"),
+                ("2025-06-08", "退院。"),
+            ],
         ),
         (
             "a.txt",
@@ -1024,6 +1051,13 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
 
 
+def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n")
+    rows = [item.row for item in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if item.row]
+    former = [None, "[2023年] - 左利き", "2025-04-06 犬を飼う", "大工"]
+    assert [row.get("former_keys") for row in rows] == [[key_of("facts", text, "")] if text else None for text in former]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected", "sentences"),
     [
@@ -1047,6 +1081,12 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
         ),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+        (
+            "a.md",
+            "あなたについて覚えていることです。\n\n- 大工\n  - 弟子は三人\n- 左利き\n",
+            [(None, "大工\n- 弟子は三人"), (None, "左利き")],
+            1,
+        ),
     ],
 )
 def test_sentences_around_a_list_of_facts_are_counted(

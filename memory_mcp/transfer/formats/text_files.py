@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from memory_mcp.characters import not_utf8
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.language.privacy.secrets import PRIVATE_KEY, private_keys
@@ -28,8 +29,10 @@ PIECE_CHARACTERS = CHUNK_CHARACTERS
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 # Of a cell of a table; without an end, an open quotation mark makes one of the rest of the file.
 CELL_CHARACTERS = 1_000_000
-# Tried in order. Japanese files that are not UTF-8 nearly always come from older Windows programs.
-ENCODINGS = ("utf-8-sig", "cp932")
+# What a text seems to be in, which is read only if it has kana: Chinese and Korean texts seem to be in EUC-JP, too.
+_SEEMING = {"ISO-2022-JP": "iso2022_jp", "EUC-JP": "euc_jp"}
+_KANA = re.compile("[ぁ-ヺ]")
+_LEAST_KANA = 0.3
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 _BLANK_LINES = re.compile(r"\n\s*\n")
@@ -126,34 +129,42 @@ def _cut(paragraph: str) -> list[str]:
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decodes UTF-8, UTF-16 with a byte order mark, or Shift JIS (older Japanese Windows).
+    """Decodes UTF-8, UTF-16 with a byte order mark, or a Japanese encoding.
 
     Raises:
         InvalidInput: the data is in none of these encodings.
     """
-    for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
+    if read := _read_as(data, is_whole=True):
+        return read[1]
+    raise not_text(name)
+
+
+def not_text(name: str) -> InvalidInput:
+    return InvalidInput("{} is not text in UTF-8, UTF-16 or a Japanese encoding", "", "Save it as UTF-8", name)
 
 
 def encoding_of(head: bytes) -> str | None:
     """The encoding of a text that begins with these bytes, the last character of which may be cut off; None if it is no text."""
-    for encoding in ("utf-16",) if head[:2] in UTF_16_MARKS else ENCODINGS:
-        try:
-            codecs.getincrementaldecoder(encoding)().decode(head)
-        except UnicodeDecodeError:
-            continue
-        return encoding
-    return None
+    read = _read_as(head)
+    return read[0] if read else None
 
 
 def decoded_head(head: bytes) -> str:
     """The text that a file begins with; empty if it is no text."""
-    encoding = encoding_of(head)
-    return codecs.getincrementaldecoder(encoding)().decode(head) if encoding else ""
+    read = _read_as(head)
+    return read[1] if read else ""
+
+
+def _read_as(data: bytes, *, is_whole: bool = False) -> tuple[str, str] | None:
+    """The encoding and the text. Japanese files that are not UTF-8 nearly always come from older Windows programs."""
+    seeming = _SEEMING.get((not_utf8(data) or (0, ""))[1], "")
+    order = ("utf-16",) if data[:2] in UTF_16_MARKS else (*filter(None, (seeming,)), "utf-8-sig", "cp932")
+    for encoding in order:
+        with suppress(UnicodeDecodeError):
+            text = codecs.getincrementaldecoder(encoding)().decode(data, final=is_whole)
+            if encoding != "euc_jp" or len(_KANA.findall(text)) >= _LEAST_KANA * sum(one > "\x7f" for one in text):
+                return encoding, text
+    return None
 
 
 def _is_json(text: str) -> bool:

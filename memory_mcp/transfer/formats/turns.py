@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
@@ -19,7 +18,7 @@ from memory_mcp.transfer.formats.json_stream import each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.text_files import encoding_of
+from memory_mcp.transfer.formats.text_files import encoding_of, not_text
 from memory_mcp.transfer.line_fields import FORMER_KEYS_LIMIT
 from memory_mcp.wording import sentence
 
@@ -238,7 +237,7 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
     with source.open(name) as file:
         encoding = encoding_of(file.read(HEAD_BYTES))
     if encoding is None:
-        raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
+        raise not_text(name)
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(errors="replace"), translate=True)
     rest, number = "", 1
     for block in chain(blocks(source, name), [b""]):
