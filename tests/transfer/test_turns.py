@@ -404,11 +404,18 @@ def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_peo
         "[LINE] 與Mei的聊天",
         "[LINE] Mei님과 대화한 내용",
         "[LINE] Mei님과의 채팅",
+        "[LINE] Mei님과의 대화내용",
     ],
 )
 def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) -> None:
     found = read(written(tmp_path, "a.txt", f"{header}\n\n2024/01/02(火)\n9:15\tMei\tはい\n"))
     assert found.turns[0][2] == "LINE Mei 2024-01-02"
+
+
+def test_a_talk_whose_whole_header_was_its_title_is_known(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "[LINE] Mei님과의 대화내용\n\n2024/01/02(火)\n9:15\tMei\tはい\n")
+    (row,) = [item.row for item in ROWS[Format.LINE].read(path, NO_OPTIONS, print) if item.row]
+    assert row["former_keys"] == [key_of("line", "Mei님과의 대화내용", "2024-01-02T09:15", "Mei", "はい", "1")]
 
 
 def test_words_in_brackets_behind_several_messages_of_whatsapp_are_a_mark_in_any_language(tmp_path: Path) -> None:
