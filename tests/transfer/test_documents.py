@@ -258,6 +258,13 @@ def test_what_a_word_file_has_beside_its_text_is_counted_and_its_title_is_its_so
     assert [item.left_out for item in items if item.left_out] == ["comments", "comments", "headers and footers"]
 
 
+def test_a_table_of_empty_cells_is_left_out(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.html", b"<p>x<table><tr><td><td><tr><td><td></table>")
+    assert [text.split()[0] for _, _, text in told(items)] == ["x"]
+    items = read(tmp_path / "b.html", b"<table><tr><td><td><tr><td><td></table>")
+    assert [item.left_out for item in items] == ["empty tables"]
+
+
 def test_controls_of_a_page_stand_apart_and_change_no_key(tmp_path: Path) -> None:
     page = "<p>名前<textarea>下書き</textarea><select><option>東京<option>大阪</select><math><mi>x</mi><mo>=</mo></math><img src=x alt=絵>"
     (with_controls,) = (item.row for item in read(tmp_path / "a.html", page.encode()) if item.row)

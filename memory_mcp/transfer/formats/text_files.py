@@ -21,7 +21,7 @@ from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.sources import Source, check_kind, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
 
 FORM = "text"
@@ -30,7 +30,7 @@ TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 # Of a cell of a table; without an end, an open quotation mark makes one of the rest of the file.
 CELL_CHARACTERS = 1_000_000
 # What a text seems to be in, which is read only if it has kana: Chinese and Korean texts seem to be in EUC-JP, too.
-_SEEMING = {"ISO-2022-JP": "iso2022_jp", "EUC-JP": "euc_jp"}
+_SEEMING = {"ISO-2022-JP": "iso2022_jp_ext", "EUC-JP": "euc_jp"}
 _KANA = re.compile("[ぁ-ヺ]")
 _LEAST_KANA = 0.3
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -134,6 +134,7 @@ def decoded(data: bytes, name: str) -> str:
     Raises:
         InvalidInput: the data is in none of these encodings.
     """
+    check_kind(data, name)
     if read := _read_as(data, is_whole=True):
         return read[1]
     raise not_text(name)
