@@ -96,7 +96,8 @@ class Answer:
     def _count(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            self.tokens = counts if all(isinstance(count, int) for count in counts) else self.tokens  # type: ignore[assignment]  # they are
+            is_told = all(isinstance(count, int) and count >= 0 for count in counts)
+            self.tokens = counts if is_told else self.tokens  # type: ignore[assignment]  # they are numbers
 
 
 class Events:

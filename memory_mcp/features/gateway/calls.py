@@ -56,9 +56,9 @@ async def complete(request: Request) -> Response:
 
 
 async def models(request: Request) -> Response:
-    """List the models of all vendors, or return one of them."""
+    """List the models of all vendors, or return one of them, to whichever persona: some clients ask before they know for whom."""
     try:
-        call = await run_in_threadpool(_admitted, request)
+        call = await run_in_threadpool(_allowed, request)
     except MemoryMCPError as error:
         return refused(request, error)
     upstream: Upstream = request.app.state.upstream
@@ -96,10 +96,16 @@ def too_long() -> InvalidInput:
     return InvalidInput("the body is too long", "{} MiB are the limit", "Send less at once", BODY_LIMIT_BYTES // 1048576)
 
 
-def _admitted(request: Request) -> Call:
-    """The call of a request whose token allows it."""
+def _allowed(request: Request) -> Call:
+    """The call of a request whose token has the scopes."""
     call = call_of(request)
     call.admission.require(needed(call), "the gateway")
+    return call
+
+
+def _admitted(request: Request) -> Call:
+    """The same for a persona that the token may write to."""
+    call = _allowed(request)
     if call.pool:
         raise InvalidInput("a conversation is with a persona", "the request is about a pool", "Send no X-Pool header")
     call.writable_name()

@@ -98,7 +98,7 @@ class _Keeping:
     def _as_shown(self, connection: apsw.Connection, place: Place) -> list[Operation]:
         """The answer before, as the client has it: its user may have chosen an earlier one, or have edited it."""
         before = place.turns[-1] if place.turns else None
-        shown = self.asked.transcript.exchanges[-2].answer if before else ""
+        shown = place.transcript.exchanges[-2].answer if before else ""
         if before is None or not shown or not before.answered or before.answered == digest(shown) or not self._is_recent(before):
             return []
         found = memories.by_keys(connection, before.stored("answer"))

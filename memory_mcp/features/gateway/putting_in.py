@@ -86,7 +86,7 @@ def put_in(call: Call, gateway: Gateway, transcript: Transcript, session: str | 
     with call.reading() as persona, call.reading_pools() as pools:
         with persona.database.read_briefly() as connection:
             place = locate(connection, transcript, session, call.now)
-        return _Writing(call, gateway, persona, pools, transcript, place).asked(session)
+        return _Writing(call, gateway, persona, pools, place.transcript, place).asked(session)
 
 
 @dataclass(slots=True)

@@ -229,6 +229,8 @@ def test_models_are_listed_with_their_vendors(http, model):
     assert listed["data"][0]["owned_by"] == "us"
     assert http.get("/p/%E3%81%95/v1/models/lab/org/large").json()["id"] == "lab/org/large"
     assert http.get("/v1/models/lab/other").json()["error"]["code"] == "model_not_found"
+    for persona in ("{{LIBRECHAT_USER_NAME}}", ""):  # before anybody has signed in
+        assert http.get("/v1/models", headers={"X-Persona": persona}).json() == listed
 
 
 # What is put in.
@@ -411,6 +413,20 @@ def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_
     assert client.stored() == sorted(kept)
 
 
+@pytest.mark.parametrize("names", [(), ("健太", "葵")])
+def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, names):
+    client = Client(http)
+    texts = [f"{number}番目の話" for number in range(1, 5)]
+    said = [{"role": "user", "content": text, **({"name": names[at % 2]} if names else {})} for at, text in enumerate(texts)]
+    for number in (1, 2, 2, 4):  # the second is asked again, the third was never asked alone
+        client.post(said[:number]).raise_for_status()
+    assert client.stored() == sorted([*texts, *(f"echo: {texts[at]}" for at in (0, 1, 3))])
+    client.post([*said, {"role": "assistant", "content": f"echo: {texts[3]}"}, {"role": "user", "content": "最後の話"}])
+    found = http.get("/api/memories", headers=client.headers).json()["memories"]
+    assert len(found) == 9
+    assert len({memory["session_id"] for memory in found}) == 1
+
+
 def as_sillytavern(*said, prompt=""):
     """The messages as SillyTavern puts them: its own system messages, the character's greeting, what was said, what follows the history."""
     begins = [{"role": "system", "content": text} for text in ("Write さくら's next reply.", "さくらはやさしい。", "[Start a new Chat]")]
@@ -551,6 +567,15 @@ def test_an_answer_that_is_whole_is_kept_however_its_vendor_writes_it(http, mode
     model.steps = [Answer(pieces, content_type=kind)]
     client = Client(http)
     assert client.post([{"role": "user", "content": "短い話をして"}], stream=kind != "application/json").content == b"".join(pieces)
+    assert client.stored() == sorted(["短い話をして", "短い答え"])
+
+
+@pytest.mark.parametrize("usage", [None, "x", {"prompt_tokens": "x"}, {"prompt_tokens": -1, "completion_tokens": 2}])
+def test_a_vendor_that_counts_oddly_is_passed_on_and_kept(http, model, usage):
+    body = json.dumps({**json.loads(completion("短い答え")), "usage": usage}).encode()
+    model.steps = [Answer([body])]
+    client = Client(http)
+    assert client.post([{"role": "user", "content": "短い話をして"}]).content == body
     assert client.stored() == sorted(["短い話をして", "短い答え"])
 
 
