@@ -215,6 +215,6 @@ TABLE: tuple[FormatRow, ...] = (
     _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
     FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep"),
     # Texts that are none of the above, such as a card that was saved as one
-    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse"),
+    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "keep"),
 )
 ROWS = {row.format: row for row in TABLE}
