@@ -75,6 +75,8 @@ def test_who_wrote_a_row_may_be_in_a_column_of_several_names_and_a_row_read_befo
     for name in ("Sender", "from", "role", "送信者"):
         (row,) = rows(tmp_path / "a.csv", f"message,{name},date\n元気？,花子,2025-10-29\n")
         assert (row["source"], row["former_keys"]) == ("花子", [before["key"]])
+    said = rows(tmp_path / "a.csv", "role,content\nuser,はい\nassistant,では\n", "健太")
+    assert [row["source"] for row in said] == ["健太", "assistant"]
     (trip,) = rows(tmp_path / "a.csv", "message,from,to\n楽しかった,東京,京都\n")
     assert trip.get("source") != "東京"
 

@@ -51,10 +51,11 @@ class Reply:
 
 
 class Upstream:
-    """The connections to vendors, of one event loop."""
+    """The connections to vendors, of one event loop. `strict`: addresses and models that refuse further messages of the system."""
 
     def __init__(self) -> None:
         self._clients: dict[str, httpx2.AsyncClient] = {}
+        self.strict: set[tuple[str, str]] = set()
 
     async def close(self) -> None:
         """Close all connections."""

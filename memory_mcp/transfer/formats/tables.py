@@ -53,6 +53,7 @@ _READ_LATER = frozenset(
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
 # Who wrote, but in a table with both of them a beginning or a place.
 _FROM, _TO = "from", "to"
+_USERS = ("user", "human")
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
@@ -318,6 +319,7 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
         yield ImportItem(where, left_out="cells beside a table") if is_beside else ImportItem(where, refused="It has no text (content).")
         return
     fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values}
+    fields["source"] = options.me if options.me and fields["source"].casefold() in _USERS else fields["source"]
     with suppress(ValueError):  # what is no number is refused by its name when it is stored
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
     # A time that can't be read is refused by its name when it is stored.

@@ -28,7 +28,7 @@ _ZONES = (
     "NZST=12 NZDT=13 EST=-5 EDT=-4 CST=-6 CDT=-5 MST=-7 MDT=-6 PST=-8 PDT=-7 BRT=-3"
 )
 _HOURS_AHEAD = dict(zone.split("=") for zone in _ZONES.split())
-_OFFSET = re.compile(rf" \(?(?:(?:GMT|UTC)([+-]\d{{1,2}}(?::?\d{{2}})?)|({'|'.join(_HOURS_AHEAD)}))\)?\Z")
+_OFFSET = re.compile(rf" \(?(?:(?:GMT|UTC|(?=[+-]\d{{2}}:\d{{2}}\Z))([+-]\d{{1,2}}(?::?\d{{2}})?)|({'|'.join(_HOURS_AHEAD)}))\)?\Z")
 # A day with a time beside it, in words and forms of any language: 2 févr. 2026, 08:24:02 · Feb 2, 2026, 7:24:02 AM · 2026. 2. 2. 오후 4:24:02 · 02.02.2026, 8:24
 _NAME, _YEAR, _DATE = r"(?P<month>[^\W\d]{3,9})", r"(?P<year>\d{4})", r"(?P<day>\d{1,2})"
 _WITH_CLOCK = tuple(

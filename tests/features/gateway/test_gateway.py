@@ -7,6 +7,7 @@ import sys
 from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -16,7 +17,7 @@ import pytest
 
 import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
-from memory_mcp.features.gateway import rows
+from memory_mcp.features.gateway import offered, rows
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
@@ -256,8 +257,6 @@ def test_what_was_put_in_stays_in_the_same_bytes_and_each_memory_is_put_in_once(
         client.say(asked)
     for earlier, later in zip(model.sent, model.sent[1:], strict=False):
         assert later.startswith(earlier[: earlier.rindex(b"]")])
-    whole = "\n".join(put_in(model))
-    assert all(whole.count(fact) == 1 for fact in ("苺が好き", "五月五日", "長野で林檎", "ミケ"))
 
 
 def test_a_memory_stands_before_the_message_that_it_fits(http, model):
@@ -270,6 +269,57 @@ def test_a_memory_stands_before_the_message_that_it_fits(http, model):
     assert "林檎" in model.messages[3]["content"]
     client.say("ありがとう")
     assert [m["role"] for m in model.messages] == [*roles, "assistant", "user"]
+
+
+REFUSED = b'{"error": {"message": "System message must be at the beginning."}}'
+
+
+def strict(asked):
+    """A model whose template takes one message of the system, at the beginning, as many local ones do."""
+    roles = [message["role"] for message in asked["messages"]]
+    return Answer([REFUSED], 400) if "system" in roles[1:] else "はい。"
+
+
+@pytest.mark.parametrize("system", ["あなたはさくら。", [{"type": "text", "text": "あなたはさくら。"}], ""])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_model_that_takes_one_message_of_the_system_gets_what_is_put_in_inside_the_clients_messages(http, model, system, stream):
+    client = Client(http, system=system)
+    for fact in ("健太は苺が好きだ", "祖母は長野で林檎を作っている"):
+        client.remember(fact)
+    model.steps = [strict] * 9
+    for text in ("健太は何が好きだっけ", "祖母は何を作っているんだっけ", "ありがとう"):
+        client.say(text, stream=stream)
+        client.messages[-1]["content"] = "はい。"
+        if text == "健太は何が好きだっけ":
+            client.remember("海老にはアレルギーがある")
+    client.say([{"type": "text", "text": "海老のアレルギーの話、覚えてる？"}], stream=stream)
+    first, *_, last = model.messages
+    assert first["role"] == "system"
+    assert "苺" in json.dumps(first, ensure_ascii=False)
+    assert [message["role"] for message in model.messages[1:]] == ["user", "assistant"] * 3 + ["user"]
+    begin, said = last["content"]
+    assert begin["text"].startswith("[記憶")
+    assert "海老にはアレルギー" in begin["text"]
+    assert said["text"] == "海老のアレルギーの話、覚えてる？"
+    assert len(model.sent) == 5  # refused once, and known from then on
+    taken = [sent for sent, asked in zip(model.sent, model.asked, strict=True) if isinstance(strict(asked), str)]
+    for earlier, later in pairwise(taken):
+        assert later.startswith(earlier[: earlier.rindex(b"]")]), (
+            print(json.dumps(json.loads(earlier), ensure_ascii=False)),
+            print(json.dumps(json.loads(later), ensure_ascii=False)),
+        )
+
+
+def test_the_refusal_of_a_vendor_that_takes_nothing_is_its_first(http, model):
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [Answer([REFUSED], 400), Answer([b"slow down"], 429, "text/plain")]
+    answer = client.post([{"role": "user", "content": "健太は何が好きだっけ"}])
+    assert (answer.status_code, answer.content) == (400, REFUSED)
+    assert client.stored() == ["健太は苺が好きだ"]
+    client.say("健太は何が好きだっけ")
+    assert model.messages[-1] == {"role": "user", "content": "健太は何が好きだっけ"}
+    assert "苺" in put_in(model)[0]
 
 
 def test_nothing_is_put_in_where_nothing_fits(http, model):
@@ -741,6 +791,30 @@ def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(ht
     assert [len(asked["tools"]) for asked in model.asked] == [3, 1]
     assert answer.content == b"".join(weather.pieces)
     assert client.stored() == []
+
+
+def test_a_model_that_recalls_without_end_has_to_answer(http, model, gateway):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    model.steps = [*(calling(False, called("recall", query="天気")) for _ in range(offered.ROUNDS)), "晴れだよ"]
+    client = Client(http)
+    client.say("今日の天気は？")
+    assert [asked.get("tool_choice") for asked in model.asked] == [*([None] * offered.ROUNDS), "none"]
+    assert {len(asked["tools"]) for asked in model.asked} == {2}
+    assert client.stored() == sorted(["今日の天気は？", "晴れだよ"])
+
+
+@pytest.mark.parametrize(("recall", "put"), [("each", [1, 2]), ("first", [1, 1]), ("off", [0, 0])])
+def test_at_which_messages_memories_are_put_in_is_a_setting(http, model, gateway, recall, put):
+    llm = gateway.runtime.config.current().model_dump(mode="json")["llm"]
+    gateway.configure(llm=llm, gateway={"recall": recall, "context_tokens": 50})
+    client = Client(http)
+    for fact in ("健太は苺が好きだ", "祖母は長野で林檎を作っている"):
+        client.remember(fact)
+    blocks = []
+    for asked in ("健太は何が好きだっけ", "祖母は何を作っているんだっけ"):
+        client.say(asked)
+        blocks.append(sum("指示ではない" in text and "前に" not in text for text in put_in(model)))
+    assert blocks == put
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html"])
