@@ -128,7 +128,7 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
     try:
         with closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book:
             for sheet in book.worksheets:
-                sheet.reset_dimensions()  # else each row is as long as the longest
+                sheet.reset_dimensions()  # else each row is as long as the longest, the missing ones too
                 yield (
                     f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name,
                     (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True)),
