@@ -1,6 +1,6 @@
 """Reads text files: each paragraph becomes a memory, split where it exceeds the size of one chunk.
 
-Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
+Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file; equal ones of a file by their number, too.
 """
 
 import codecs
@@ -8,6 +8,7 @@ import csv
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.language.privacy.secrets import PRIVATE_KEY, private_keys
 from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
-from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
+from memory_mcp.transfer.formats.import_rows import ImportItem, Row, key_of, storable
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.sources import Source, check_kind, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
@@ -186,7 +187,11 @@ def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if _is_json(text):
         yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return
+    seen = Counter[str]()
     for paragraph in paragraphs(text):
         for part in _cut(paragraph):
             if content := part.strip():
-                yield ImportItem(name, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})
+                seen[content] += 1
+                # Of equal paragraphs all but the first have a key, else they would be the same memory.
+                key = {"key": key_of(FORM, name, content, str(seen[content]))} if seen[content] > 1 else {}
+                yield ImportItem(name, {**key, "content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})
