@@ -6,6 +6,7 @@ into the text.
 
 import io
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
@@ -23,7 +24,7 @@ from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.documents import FORM_EXTRA, damage
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, check_packed, whole
+from memory_mcp.transfer.formats.sources import BLOCK_BYTES, Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import decoded, table_rows
 from memory_mcp.transfer.formats.written_times import needs_today, written_time
 from memory_mcp.wording import sentence
@@ -58,6 +59,8 @@ _USERS = ("user", "human")
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
+_MERGED_CELLS = re.compile(rb'<(?:\w{1,9}:)?mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+_MOST_MERGED, _LONGEST_RANGE = 10_000, 100
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
 
@@ -109,17 +112,54 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
 
     check_packed(data, name)
     try:
-        with closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book:
+        with (
+            zipfile.ZipFile(io.BytesIO(data)) as packed,
+            closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book,
+        ):
             for sheet in book.worksheets:
                 sheet.reset_dimensions()  # else each row is as long as the longest, the missing ones too
-                yield (
-                    f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name,
-                    (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True)),
-                )
+                merged = _merged(packed, sheet._worksheet_path)  # noqa: SLF001  the library reads them only with the whole workbook in memory
+                rows = (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True))
+                yield f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name, _with_merged(rows, merged)
     except damage() as error:
         raise InvalidInput(
             "{} can't be read", "{}", "Open it, and save it again", name, str(error)[:200] or type(error).__name__
         ) from error
+
+
+class _Merged(str):
+    """What a cell shows that is merged with the one above it."""
+
+    __slots__ = ()
+
+
+def _merged(packed: zipfile.ZipFile, sheet: str) -> dict[int, list[tuple[int, int]]]:
+    """By the row that they begin in, from 1: the columns, from 0, in which cells are merged with those below, and the last row of each."""
+    from openpyxl.utils import range_boundaries  # noqa: PLC0415  as above
+
+    merged = dict[int, list[tuple[int, int]]]()
+    with packed.open(sheet) as file:
+        tail = b""
+        while block := file.read(BLOCK_BYTES):
+            for found in _MERGED_CELLS.finditer(tail + block):
+                column, first, _, last = range_boundaries(found[1].decode())
+                if first < last and len(merged) < _MOST_MERGED:
+                    merged.setdefault(first, []).append((column - 1, last))
+            tail = (tail + block)[-_LONGEST_RANGE:].rpartition(b">")[2]
+    return merged
+
+
+def _with_merged(rows: Iterable[list[str]], merged: Mapping[int, list[tuple[int, int]]]) -> Iterator[list[str]]:
+    """The rows, with what merged cells show in each. One that has nothing else is blank."""
+    shown = dict[int, tuple[str, int]]()
+    for number, row in enumerate(rows, start=1):
+        shown = {column: (text, last) for column, (text, last) in shown.items() if number <= last}
+        if shown and any(row):
+            row.extend([""] * (max(shown) + 1 - len(row)))
+            for column, (text, _) in shown.items():
+                row[column] = row[column] or _Merged(text)
+        shown |= {column: (row[column], last) for column, last in merged.get(number, ()) if column < len(row) and row[column]}
+        yield row
 
 
 def _cell(value: object) -> str:
@@ -187,7 +227,13 @@ def _cells(header: list[str], fields: list[str], row: list[str], year_first: Map
     cells = _Cells({}, {}, {}, {}, {})
     for number, (column, field, cell) in enumerate(zip_longest(header, fields, row, fillvalue=""), start=1):
         text = cell.strip()
-        if text and field and (formerly := normalise(column).strip()) in _FIELD_OF and formerly not in _READ_LATER:
+        if (
+            text
+            and field
+            and not isinstance(cell, _Merged)
+            and (formerly := normalise(column).strip()) in _FIELD_OF
+            and formerly not in _READ_LATER
+        ):
             cells.formerly[field] = text  # the last of several counted
         if text and field and field not in cells.values:
             cells.values[field], cells.columns[field] = text, column
