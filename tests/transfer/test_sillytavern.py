@@ -70,8 +70,11 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
     ],
 )
 def test_its_times_have_many_forms(tmp_path: Path, written: Any, understood: str | None) -> None:
-    (row,) = rows(read(tmp_path / "a.jsonl", HEADER, message("はい", at=written)))
+    items = read(tmp_path / "a.jsonl", HEADER, message("はい", at=written))
+    (row,) = rows(items)
     assert row.get("occurred_at") == understood
+    is_unread = understood is None and written not in (None, "0")
+    assert [item.left_out for item in items if item.left_out] == ["times that can't be read"] * is_unread
 
 
 def test_in_a_group_everybody_has_a_name(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -74,6 +75,8 @@ def test_who_wrote_a_row_may_be_in_a_column_of_several_names_and_a_row_read_befo
     for name in ("Sender", "from", "role", "送信者"):
         (row,) = rows(tmp_path / "a.csv", f"message,{name},date\n元気？,花子,2025-10-29\n")
         assert (row["source"], row["former_keys"]) == ("花子", [before["key"]])
+    said = rows(tmp_path / "a.csv", "role,content\nuser,はい\nassistant,では\n", "健太")
+    assert [row["source"] for row in said] == ["健太", "assistant"]
     (trip,) = rows(tmp_path / "a.csv", "message,from,to\n楽しかった,東京,京都\n")
     assert trip.get("source") != "東京"
 
@@ -142,7 +145,7 @@ def test_a_row_without_text_is_refused_and_the_others_are_read(tmp_path: Path) -
     assert read_after.row
 
 
-@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 1_100_000 + '"\n'])
+@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 1_100_000 + '"\n'])
 def test_a_table_that_can_not_be_read_is_refused(tmp_path: Path, data: str) -> None:
     (refused,) = read(tmp_path / "a.csv", data)
     assert refused.refused
@@ -221,12 +224,14 @@ def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept
     assert (both["content"], both["metadata"]["csv"]) == ("柿", {"メモ": "熟れた"})
 
 
-def workbook(*lines: list[object], further: str = "", place: int | None = None) -> bytes:
+def workbook(*lines: list[object], further: str = "", rows: Iterable[list[object]] = (), place: int | None = None) -> bytes:
     data, book = io.BytesIO(), openpyxl.Workbook()
     for line in lines:
         book.active.append(line)
     if further:
-        book.create_sheet(further, place)
+        sheet = book.create_sheet(further, place)
+        for row in rows:
+            sheet.append(row)
     book.save(data)
     return data.getvalue()
 
@@ -250,9 +255,32 @@ def test_a_cell_of_so_many_hours_is_read_as_it_is_written(tmp_path: Path) -> Non
 
 def test_a_sheet_without_a_column_of_texts_is_refused_by_its_name(tmp_path: Path) -> None:
     for place in (None, 0):
-        items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="空", place=place))
+        items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="数", rows=[["品", "値"], ["柿", 100]], place=place))
         assert [item.row["content"] for item in items if item.row] == ["柿"]
-        assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 空"]
+        assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 数"]
+
+
+def test_an_empty_sheet_is_left_out(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="Sheet2"))
+    assert [(item.where, item.left_out) for item in items if not item.row] == [("a.xlsx, Sheet2", "empty tables")]
+    assert [item.left_out for item in read(tmp_path / "a.csv", "")] == ["empty tables"]
+
+
+def test_cells_without_a_header_are_kept_by_the_number_of_their_column(tmp_path: Path) -> None:
+    longer, within = rows(tmp_path / "a.csv", "date,content,,tags\n2025-01-02,柿,,果物,右,端\n2025-01-03,桃,間\n")
+    assert (longer["tags"], longer["metadata"]["csv"]) == (["果物"], {"5": "右", "6": "端"})
+    assert within["metadata"]["csv"] == {"3": "間"}
+
+
+def test_a_cell_far_away_makes_no_row_longer(tmp_path: Path) -> None:
+    data, book = io.BytesIO(), openpyxl.Workbook()
+    book.active.append(["内容"])
+    book.active.append(["柿"])
+    book.active["XFD1048576"] = "端"
+    book.save(data)
+    near, far = read(tmp_path / "a.xlsx", data.getvalue())
+    assert (near.row or {})["content"] == "柿"
+    assert (far.where, far.refused) == ("a.xlsx, row 1048576", "It has no text (content).")
 
 
 @pytest.mark.parametrize("bomb", [True, False])

@@ -324,6 +324,12 @@ def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: 
     ]
 
 
+def test_a_day_may_begin_with_a_notice_that_has_no_time(tmp_path: Path) -> None:
+    said = "2024/05/01(水)\n花見へようこそ\n21:03\t健太\tはい\n2024/05/02(木)\nさくらが参加しました。\n9:00\tさくら\tおはよう\n"
+    found = read(written(tmp_path, "a.txt", f"[LINE] 花見\n\n{said}"))
+    assert [(time, text) for _, time, _, text in found.turns] == [("2024-05-01T21:03:00", "はい"), ("2024-05-02T09:00:00", "おはよう")]
+
+
 def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp_path: Path) -> None:
     said = [("01:50 AM", "Kenta", "before"), ("01:10 AM", "Ann", "after"), ("01:20 AM", "Kenta", "yes"), ("03:00 AM", "Ann", "late")]
     found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] Ann", "", "Sun, 11/3/2024", *map("\t".join, said)])))
@@ -333,6 +339,12 @@ def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp
 def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
     diary = "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"
     assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+
+
+def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_it_looks_like(tmp_path: Path) -> None:
+    said = '8:02\t健太\t"予定\n9:00\t東京\t発\n12:07\t東京\t""着"""\n8:03\t花子\t"うん\n8:04\t花子\t"はい\n\nでは"\n'
+    found = read(written(tmp_path, "a.txt", f"[LINE] 旅行\n\n2024/05/01(水)\n{said}"))
+    assert texts(found) == [("健太", '予定\n9:00\t東京\t発\n12:07\t東京\t"着"'), ("花子", '"うん'), ("花子", "はい\n\nでは")]
 
 
 def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
@@ -345,7 +357,7 @@ def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_
     found = read(written(tmp_path, "a.txt", said))
     assert [*dict.fromkeys(time[11:16] for _, time, _, _ in found.turns)] == ["21:08", "21:09", "21:10"]
     assert [reason[2:] for reason in found.refused] == [
-        "further lines, or parts of long ones, are not read: no message of this program is so long."
+        "lines after it are not read (a long line counts in parts): no message of this program is so long."
     ]
 
 
@@ -1158,7 +1170,7 @@ def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: s
     assert max(len(text) for _, text in texts(found)) < 100_000
     assert texts(found)[-1][1] == "Bye"
     assert len(found.refused) == 1
-    assert "further lines, or parts of long ones, are not read" in found.refused[0]
+    assert "lines after it are not read" in found.refused[0]
 
 
 def package(place: Path) -> Path:

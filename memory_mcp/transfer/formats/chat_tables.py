@@ -6,20 +6,17 @@ from dataclasses import dataclass, replace
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import discord, line
-from memory_mcp.transfer.formats.clock import at_time, day_of, hour_of, with_year_first
+from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
 from memory_mcp.transfer.formats.text_files import table_rows
-from memory_mcp.transfer.formats.turns import Equals, Turn, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, Turn, media_kind, text_lines, turn_items, zoned
+from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.wording import sentence
 
 Cells = Mapping[str, str]
 HEADER_ROWS = 12
-# 2026-09-30T20:15:30.1230000+09:00 · 2025/09/18 14:22:59 · 2024-01-05 10:20:05 PM +09:00
-_MOMENT = re.compile(
-    r"(\d{4})[-/](\d{1,2})[-/](\d{1,2}),?[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.(\d{1,9}))?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|[+-]\d{2}:?\d{2})?"
-)
 # スタンプを送信しました。 · 画像が送信されました。
 _SENT = re.compile(r"(\w{2,10}?)[をが]?(?:送信|受信)(?:し|され)ました。?")
 # What is put before a text so that no program that opens the table takes it for a formula.
@@ -39,16 +36,7 @@ class ChatTable:
 
 def said_at(text: str, options: ReadOptions, zone: str = "") -> str | None:
     """A time of such a table as ISO text; one that can't be read stays as it is, so that it is refused by its row."""
-    if not (written := _MOMENT.fullmatch(text.strip())):
-        return text.strip() or None
-    *numbers, fraction, half, offset = written.groups()
-    year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
-    local = at_time(day_of(year, month, day), hour_of(hour, half), minute, second, int((fraction or "0")[:6].ljust(6, "0")))
-    if local is None:
-        return text.strip()
-    return (
-        f"{local.isoformat()}{'+00:00' if (offset or zone) == 'Z' else offset or zone}" if offset or zone else in_zone(local, options.zone)
-    )
+    return zoned(written_time(f"{text.strip()} {zone}".rstrip()) or text.strip() or None, options.zone)
 
 
 def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it names its account

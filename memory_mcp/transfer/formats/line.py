@@ -63,7 +63,8 @@ _WORDS: dict[str, Callable[[str], list[str]]] = {
 }
 # A message whose text begins with a quotation mark.
 _OPENED = re.compile(rf'{_TIME.pattern.partition("(?P<rest>")[0]}[^"]*[\t ](?P<quoted>".*)')
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+# A line within such marks, and the one that closes them.
+_IN_PAIRS, _CLOSED = re.compile(r'(?:[^"]|"")*'), re.compile(r'(?:[^"]|"")*"')
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
     r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?: ?한)?(?: ?내용)?|채팅)$|"
@@ -135,14 +136,13 @@ def _shape(day: str) -> str:
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
     title = _title(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _title(PurePosixPath(name).stem)
-    reading = _Reading(_survey(source, name, title))
-    equals = Equals()
-    for item in reading.items(text_lines(source, name), name):
+    survey, equals = _survey(source, name, title), Equals()
+    for item in _messages(source, name, survey):
         if isinstance(item, ImportItem):
             yield item
             continue
         text, day, minute = item.text, item.said_at.date().isoformat(), item.said_at.isoformat(timespec="minutes")
-        kind = kind_of(text, is_bare=reading.is_bare) or (None if item.speaker else "notices")
+        kind = kind_of(text, is_bare=survey.space == " ") or (None if item.speaker else "notices")
         turn = Turn(
             item.speaker,
             "" if kind else text,
@@ -224,7 +224,7 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
-        elif line.strip():
+        elif days and line.strip() and not _is_by_program(line):
             above = 0, ""
     space = max(_WORDS, key=spaces.__getitem__)
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
@@ -233,7 +233,8 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
     survey = _Survey(space, is_day_first, names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
     survey = replace(survey, days=_days(days, survey))
-    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name), survey), survey, of_space))
+    unquoted = ((number, line) for number, line, _ in _with_quoted(text_lines(source, name), survey.days))
+    return replace(survey, further=_further_lines(unquoted, survey, of_space))
 
 
 def _days(lines: Sequence[tuple[int, str]], survey: _Survey) -> frozenset[int]:
@@ -249,26 +250,29 @@ def _form(message: Message) -> _Form:
     return (message["before"] is None, message["after"] is None, message.string[message.end("hour")], len(hour) if int(hour) < 10 else 0)
 
 
-def _unquoted(lines: Iterator[tuple[int, str]], survey: _Survey) -> Iterator[tuple[int, str]]:
-    """The lines without those within the quotation marks of a message. Marks that are not closed on their day are the writer's own."""
-    held, text = list[tuple[int, str]](), ""
-    for entry in lines:
-        if not held:
-            opened = _OPENED.fullmatch(entry[1])
-            if opened and not _is_closed(opened["quoted"]):
-                held, text = [entry], opened["quoted"]
-            else:
-                yield entry
-            continue
-        held.append(entry)
-        text += "\n" + entry[1]
-        if _is_closed(text):
-            yield held[0]
-            held = []
-        elif entry[0] in survey.days or len(text) > MESSAGE_CHARACTERS:
-            yield from held
-            held = []
-    yield from held
+def _with_quoted(lines: Iterator[tuple[int, str]], days: frozenset[int]) -> Iterator[tuple[int, str, list[str]]]:
+    """The lines with their numbers, each with those that follow within its quotation marks, whatever they look like. What is quoted in a message has pairs of
+    marks; marks that are closed otherwise, or not on their day, are the writer's own."""
+    ahead = deque[tuple[int, str]]()
+    while entry := ahead.popleft() if ahead else next(lines, None):
+        opened = _OPENED.fullmatch(entry[1])
+        yield *entry, _quoted(lines, ahead, days) if opened and _IN_PAIRS.fullmatch(opened["quoted"], 1) else []
+
+
+def _quoted(lines: Iterator[tuple[int, str]], ahead: deque[tuple[int, str]], days: frozenset[int]) -> list[str]:
+    """The lines up to the one that ends with the closing mark; none of them, but all put `ahead` of the others, where there is none."""
+    taken: list[tuple[int, str]] = []
+    room = MESSAGE_CHARACTERS
+    while room > 0 and (entry := ahead.popleft() if ahead else next(lines, None)):
+        is_day = entry[0] in days and bool(taken) and not taken[-1][1].strip()
+        taken.append(entry)
+        room -= len(entry[1])
+        if not is_day and _CLOSED.fullmatch(entry[1].rstrip()):
+            return [line for _, line in taken]
+        if is_day or not _IN_PAIRS.fullmatch(entry[1]):
+            break
+    ahead.extendleft(reversed(taken))
+    return []
 
 
 def _is_by_program(rest: str) -> bool:
@@ -379,69 +383,32 @@ def _names(beginnings: Counter[str], before_no_text: Counter[str]) -> frozenset[
     return frozenset(names) | whole
 
 
-class _Reading:
-    """Reads the lines of one file."""
-
-    def __init__(self, survey: _Survey) -> None:
-        self._survey = survey
-        self.is_bare = survey.space == " "  # words for pictures have no brackets
-        self._ahead: deque[tuple[int, str]] = deque()
-
-    def items(self, lines: Iterator[tuple[int, str]], name: str) -> Iterator[_Said | ImportItem]:
-        """The messages, and what can't be read."""
-        day: date | None = None
-        said: _Said | None = None
-        while (entry := self._next(lines)) is not None:
-            number, line = entry
-            message = self._message(entry)
-            if message is None and number not in self._survey.days:
-                if said:
-                    said.lines.add(line)
-                elif day and line.strip():
-                    yield ImportItem(f"{name}, line {number}", left_out="notices")
-                continue
+def _messages(source: Source, name: str, survey: _Survey) -> Iterator[_Said | ImportItem]:
+    """The messages of a file, and what can't be read."""
+    day: date | None = None
+    said: _Said | None = None
+    for number, line, quoted in _with_quoted(text_lines(source, name), survey.days):
+        message = None if number in survey.further else _TIME.fullmatch(line)
+        message = message if message and message["space"][:2] == survey.space else None
+        if message is None and number not in survey.days:
             if said:
-                yield said
-                said = None
-            if message is None:
-                day = self._survey.day(line.strip())
-                continue
-            said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
-            if said_at is None:
-                yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
-                continue
-            speaker, text = _columns(message["rest"], self._survey)
-            said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
-            if text.startswith('"'):
-                self._read_quoted(said, lines)
+                for further in (line, *quoted):
+                    said.lines.add(further)
+            elif day and line.strip():
+                yield ImportItem(f"{name}, line {number}", left_out="notices")
+            continue
         if said:
             yield said
-
-    def _message(self, entry: tuple[int, str]) -> Message | None:
-        number, line = entry
-        message = None if number in self._survey.further else _TIME.fullmatch(line)
-        return message if message and message["space"][:2] == self._survey.space else None
-
-    def _next(self, lines: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
-        return self._ahead.popleft() if self._ahead else next(lines, None)
-
-    def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
-        """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
-        text = said.lines.lines[0]
-        taken: list[tuple[int, str]] = []
-        while not _is_closed(text):
-            entry = self._next(lines)
-            is_another = entry is not None and (
-                self._message(entry) if not taken else entry[0] in self._survey.days and not taken[-1][1].strip()
-            )
-            if entry is None or is_another or len(text) > MESSAGE_CHARACTERS:
-                self._ahead.extendleft(reversed([*taken, *([entry] if entry else [])]))
-                return
-            taken.append(entry)
-            text += "\n" + entry[1]
-        said.lines.lines += [line for _, line in taken]
-
-
-def _is_closed(text: str) -> bool:
-    """Whether the quotation marks of a message are closed: what is quoted in it has pairs of them."""
-    return _QUOTED.fullmatch(text.rstrip()) is not None
+            said = None
+        if message is None:
+            day = survey.day(line.strip())
+            continue
+        said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
+        if said_at is None:
+            yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
+            continue
+        speaker, text = _columns(message["rest"], survey)
+        said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
+        said.lines.lines += quoted
+    if said:
+        yield said

@@ -83,9 +83,9 @@ _SAVED_OTHERWISE = {
     ".7z .rar .tar .gz .tgz .xz .lzh": ".zip",
 }
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
-# Formats of files that are no export of a program; beside such an export a README is part of it.
+# Formats of files that are no export of a program. Beside such an export, and beside the notes in a zip, such pages are parts of it.
 _OF_NO_PROGRAM = frozenset({Format.OBSIDIAN, Format.DOCUMENT, Format.CSV, Format.TEXT, Format.FACTS, None})
-_README = re.compile(r"(?<![^/])readme\.\w{1,5}\Z", re.IGNORECASE)
+_ABOUT_EXPORT = re.compile(r"(?<![^/])(?:readme\.\w{1,5}|index\.html?)\Z", re.IGNORECASE)
 
 
 def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
@@ -198,8 +198,9 @@ def _of_program(source: Source, names: list[str]) -> dict[Format | None, list[st
 def _of_each(source: Source, names: list[str], *, is_folder: bool) -> dict[Format | None, list[str]]:
     """The files by their own formats, those of none under None.
 
-    What is beside a chat of a program that saves the files with it was sent there, and pages beside it show it again: they are no documents of their own. The zip of a program that isn't known may
-    hold a README: documents and tables alone, with anything in it that isn't read, are read only by the name of their format.
+    What is beside a chat of a program that saves the files with it was sent there, and pages beside it show it again: they are no documents of their own.
+    The zip of a program that isn't known may hold a README: documents and tables alone, with anything in it that isn't read, are read only by the name of
+    their format.
     """
     groups = defaultdict[Format | None, list[str]](list)
     for name in names:
@@ -212,10 +213,12 @@ def _of_each(source: Source, names: list[str], *, is_folder: bool) -> dict[Forma
         groups[Format.CSV] = [name for name in of_texts if of_texts[name]]
     chats = [kind for kind in groups if kind and ROWS[kind].has_files]
     folders = {PurePosixPath(name).parent for kind in chats for name in groups[kind]} if is_folder else {PurePosixPath(".")}
+    is_export = bool(groups.keys() - _OF_NO_PROGRAM) or (Format.OBSIDIAN in groups and not is_folder)
     is_page = ends_in(*documents.HTML_SUFFIXES)
-    for kind in [kind for kind in (Format.DOCUMENT, Format.CSV, Format.TEXT) if groups.keys() - _OF_NO_PROGRAM and kind in groups]:
+    for kind in [kind for kind in (Format.DOCUMENT, Format.CSV, Format.TEXT) if kind in groups]:
         was_sent = {
-            name: _README.search(name) or (chats and (is_page(name) or not folders.isdisjoint(PurePosixPath(name).parents)))
+            name: (is_export and _ABOUT_EXPORT.search(name))
+            or (chats and (is_page(name) or not folders.isdisjoint(PurePosixPath(name).parents)))
             for name in groups[kind]
         }
         groups[chats[0] if chats else None] += [name for name in was_sent if was_sent[name]]

@@ -73,6 +73,8 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""), group)
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
             time = written_time(message.get("send_date"), options.zone)
+            if time is None and str(message.get("send_date") or "0") != "0":
+                yield ImportItem(where, left_out="times that can't be read")
             yield from import_rows.memory_rows(
                 where,
                 FORM,
@@ -118,13 +120,7 @@ def _left_out(where: str, message: Mapping[str, Any], text: str, *, thoughts: bo
         yield ImportItem(where, left_out="swipes that were not chosen")
     if thoughts or extra.get("reasoning"):
         yield ImportItem(where, left_out="thoughts")
-    for field, kind in (
-        ("image", "pictures and files"),
-        ("media", "pictures and files"),
-        ("file", "pictures and files"),
-    ):
-        if extra.get(field):
-            yield ImportItem(where, left_out=kind)
+    yield from (ImportItem(where, left_out="pictures and files") for field in ("image", "media", "file") if extra.get(field))
 
 
 def _text(message: Mapping[str, Any]) -> str:

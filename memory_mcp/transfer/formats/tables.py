@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from memory_mcp import extras
@@ -53,6 +53,7 @@ _READ_LATER = frozenset(
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
 # Who wrote, but in a table with both of them a beginning or a place.
 _FROM, _TO = "from", "to"
+_USERS = ("user", "human")
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
@@ -110,6 +111,7 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
     try:
         with closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book:
             for sheet in book.worksheets:
+                sheet.reset_dimensions()  # else each row is as long as the longest, the missing ones too
                 yield (
                     f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name,
                     (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True)),
@@ -139,6 +141,9 @@ def _cell(value: object) -> str:
 def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
+    if not any(map(any, head)):
+        yield ImportItem(name, left_out="empty tables")
+        return
     at = header_at(head)
     if at is None:
         columns = ", ".join(next(filter(any, head), []))[:200]
@@ -180,21 +185,21 @@ def _cells(header: list[str], fields: list[str], row: list[str], year_first: Map
     """Of several columns for one field the first that says something has it. A row without a text has that of its title, or of all answers to a form: a
     single one without its question."""
     cells = _Cells({}, {}, {}, {}, {})
-    for column, field, cell in zip(header, fields, row, strict=False):
+    for number, (column, field, cell) in enumerate(zip_longest(header, fields, row, fillvalue=""), start=1):
         text = cell.strip()
         if text and field and (formerly := normalise(column).strip()) in _FIELD_OF and formerly not in _READ_LATER:
             cells.formerly[field] = text  # the last of several counted
         if text and field and field not in cells.values:
             cells.values[field], cells.columns[field] = text, column
-        elif text and column:
-            cells.further[column] = cell
+        elif text:
+            cells.further[column or str(number)] = cell
     first = _normal(header[0])
     if "content" not in cells.values and first in _TITLES and header[0] in cells.further:
         cells.values["content"] = cells.further.pop(header[0])
     elif "content" not in cells.values and header[0].strip() in _OF_FORM:
         is_only = fields.count("") == 1
-        cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in cells.further.items())
-        cells.further.clear()
+        answers = {question: cells.further.pop(question) for question in header if question in cells.further}
+        cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in answers.items())
     _tell_times(cells, year_first)
     return cells
 
@@ -261,6 +266,7 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
         yield ImportItem(where, refused="It has no text (content).")
         return
     fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values}
+    fields["source"] = options.me if options.me and fields["source"].casefold() in _USERS else fields["source"]
     with suppress(ValueError):  # what is no number is refused by its name when it is stored
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
     # A time that can't be read is refused by its name when it is stored.

@@ -4,7 +4,6 @@ langchain-community's TelegramChatFileLoader joins all messages into one text wi
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fie
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import Turn, in_zone, media_kind, message_items, quoted
+from memory_mcp.transfer.formats.turns import Turn, media_kind, message_items, quoted, zoned
 
 FORM = "telegram"
 PROGRAM = "Telegram"
@@ -69,7 +68,7 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
     return Turn(
         speaker,
         (quoted(said) if forwarded_from not in (None, speaker) else said) if is_said else "",
-        moment(message.get("date_unixtime")) or _local(local, options),
+        moment(message.get("date_unixtime")) or zoned(moment(local), options.zone),
         " ".join(filter(None, (PROGRAM, title, local[:10]))),
         identity,
         role_of(speaker, by_user=True),
@@ -77,18 +76,11 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
         {
             "chat": title,
             "message": identity[1],
-            EDITED_AT: moment(message.get("edited_unixtime")) or _local(text_in(message.get("edited")), options),
+            EDITED_AT: moment(message.get("edited_unixtime")) or zoned(moment(message.get("edited")), options.zone),
             "forwarded_from": forwarded_from,
             "reply_to": message.get("reply_to_message_id"),
         },
     )
-
-
-def _local(text: str, options: ReadOptions) -> str | None:
-    try:
-        return in_zone(datetime.fromisoformat(text), options.zone)
-    except ValueError:
-        return moment(text)
 
 
 def _text(text: object) -> str:

@@ -21,7 +21,7 @@ from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
 from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.sources import Source, check_kind, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
 
 FORM = "text"
@@ -134,6 +134,7 @@ def decoded(data: bytes, name: str) -> str:
     Raises:
         InvalidInput: the data is in none of these encodings.
     """
+    check_kind(data, name)
     if read := _read_as(data, is_whole=True):
         return read[1]
     raise not_text(name)

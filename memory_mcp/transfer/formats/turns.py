@@ -5,11 +5,11 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import chain
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
@@ -212,9 +212,16 @@ class Equals:
         return str(self._counts[same])
 
 
-def in_zone(local: datetime, zone: ZoneInfo | None) -> str:
+def in_zone(local: datetime, zone: tzinfo | None) -> str:
     """A local time as ISO text, with the offset of the zone; without a zone it has none, and the server's counts."""
     return local.replace(tzinfo=zone).isoformat()
+
+
+def zoned(time: str | None, zone: tzinfo | None) -> str | None:
+    """ISO text with the offset of the zone if it has none; what is none stays."""
+    with suppress(ValueError):
+        return time if time is None or (local := datetime.fromisoformat(time)).tzinfo else in_zone(local, zone)
+    return time
 
 
 def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
@@ -261,7 +268,8 @@ class FurtherLines:
             yield ImportItem(
                 where,
                 refused=sentence(
-                    "{} further lines, or parts of long ones, are not read: no message of this program is so long.", f"{self.left_out:,}"
+                    "{} lines after it are not read (a long line counts in parts): no message of this program is so long.",
+                    f"{self.left_out:,}",
                 ),
             )
 

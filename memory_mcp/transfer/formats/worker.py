@@ -167,7 +167,7 @@ def _items(asked: Asked, of_format: FormatPart, notes: list[str]) -> Iterator[Pl
     """The lines of the rows of a file, and its other items."""
     (_, items), *_ = by_persona(of_format, asked.options, notes.append, asked.persona)
     for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
-        yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
+        yield item if item.row is None else (shortened(item.where, PLACE_LIMIT), json_line(item.row)[: LINE_LIMIT_BYTES + 1])
 
 
 def _json_lines(path: Path) -> Iterator[Placed]:
