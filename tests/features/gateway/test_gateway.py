@@ -477,6 +477,16 @@ def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, n
     assert len({memory["session_id"] for memory in found}) == 1
 
 
+def test_what_was_said_and_answered_in_one_row_stays_one_turn(http, model):
+    client = Client(http, **{"X-Session": "room"})
+    one, two, three = ({"role": "user", "content": f"{number}番目の話"} for number in (1, 2, 3))
+    client.post([one, two])
+    client.post([one])  # its user took out the second
+    client.post([one, two, {"role": "assistant", "content": "echo: 2番目の話"}, three])
+    assert client.stored().count("2番目の話") == 1
+    assert client.stored().count("3番目の話") == 1
+
+
 def as_sillytavern(*said, prompt=""):
     """The messages as SillyTavern puts them: its own system messages, the character's greeting, what was said, what follows the history."""
     begins = [{"role": "system", "content": text} for text in ("Write さくら's next reply.", "さくらはやさしい。", "[Start a new Chat]")]
