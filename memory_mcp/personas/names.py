@@ -40,7 +40,7 @@ _PLACEHOLDER = re.compile(
     r"|[$#%]\{|<%|\{\{\s*[$#=@.]?[^\W\d_][^{}]*\}\}"
 )
 # A name in Latin-1: letters of it among those of ASCII. Bytes of other encodings are no letters there, or have none of ASCII beside them.
-_WESTERN = re.compile("[À-ÖØ-öø-ÿ]*[A-Za-z][ -~À-ÖØ-öø-ÿ]*")
+_WESTERN = re.compile(r"\A[À-ÖØ-öø-ÿ]*[A-Za-z][ -~À-ÖØ-öø-ÿ]*")
 # A character decomposes into at most four. Composing takes quadratic time, so longer texts aren't composed.
 _MOST_DECOMPOSED = 4
 

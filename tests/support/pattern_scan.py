@@ -108,7 +108,7 @@ def _in_functions(module: ModuleType) -> Iterator[tuple[re.Pattern[Any], int]]:
                 given = node.args[at] if len(node.args) > at else next((word.value for word in node.keywords if word.arg == "flags"), None)
                 try:
                     pattern, flags = _evaluated(node.args[0], module), _evaluated(given, module) if given else 0
-                except AttributeError:  # of an object that only the call has
+                except (AttributeError, TypeError):  # of an object that only the call has
                     continue
                 yield re.compile(pattern, flags if isinstance(flags, int) else 0), node.lineno
 

@@ -65,7 +65,7 @@ _VERTICAL = re.compile(r"^(?:[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\ufe10-\ufe
 # The reading above a word in Word, the elements around it, and those of a computed text such as the number of a figure: the library knows none of them,
 # and would leave the words in them out too.
 _UNKNOWN_TO_LIBRARY = re.compile(rb"<w:rt>(?:[^<]++|<(?!/?w:rt>))*+</w:rt>|</?w:(?:ruby(?:Base)?|fldSimple)\b[^<>]*+>")
-_EMPTY_TABLE = re.compile(r"[\s|-]*\|[\s|-]*")
+_EMPTY_TABLE = re.compile(r"\A(?=[^|]*\|)[\s|-]*")
 # Titles that programs give, or that nobody has given.
 _NO_TITLE = re.compile(
     r"(?:untitled|無題|microsoft (?:word|powerpoint|excel)|powerpoint|word 文書|スライド 1|document\d*\Z)", re.IGNORECASE

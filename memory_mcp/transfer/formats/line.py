@@ -64,7 +64,7 @@ _WORDS: dict[str, Callable[[str], list[str]]] = {
 # A message whose text begins with a quotation mark.
 _OPENED = re.compile(rf'{_TIME.pattern.partition("(?P<rest>")[0]}[^"]*[\t ](?P<quoted>".*)')
 # A line within such marks, and the one that closes them.
-_IN_PAIRS, _CLOSED = re.compile(r'(?:[^"]|"")*'), re.compile(r'(?:[^"]|"")*"')
+_IN_PAIRS, _CLOSED = re.compile(r'(?:[^"]|"")*'), re.compile(r'\A(?:[^"]|"")*"')
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
     r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?: ?한)?(?: ?내용)?|채팅)$|"

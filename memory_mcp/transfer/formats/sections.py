@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 _HEADING = re.compile(r"(#{1,4})(?: (.*))?")
-_FENCE = re.compile(r"```(?!.*```)|~~~")
+_FENCE = re.compile(r"\A(?:```(?!.*```)|~~~)")
 _INDENT = re.compile(r"(?:\t|[ ]{2})[ \t]*")
 _OTHER_SPACES = re.compile(r"[^\S\n\t\u3000]")
 

@@ -37,7 +37,7 @@ _OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u206
 _DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|[年년] ?)(?P<middle>\d{1,2})(?:[/.\-] ?|[月월] ?)(?P<last>\d{1,4})[.日일]?"
 _START = re.compile(rf"{MARK}?(?P<open>\[)?{_DATE}(?:,|،)? {{0,2}}{TIME}(?:\]| [\-–—]) (?P<rest>.*)", re.DOTALL)
 # A name has no quotation marks that are still open: Ken changed the subject from "a: b".
-_NAME = re.compile(r'(?:[^„“「『«"]|„[^“]*“|“[^”]*”|「[^」]*」|『[^』]*』|«[^»]*»|"[^"]*")*')
+_NAME = re.compile(r'\A(?:[^„“「『«"]|„[^“]*“|“[^”]*”|「[^」]*」|『[^』]*』|«[^»]*»|"[^"]*")*')
 _FILE = re.compile(r"(\S.{0,120}\.[A-Za-z0-9]{2,5}) \([^()]{1,60}\)")
 _BRACKETED = re.compile(r"<([^<>]{1,80})>")
 _EDITED = re.compile(
