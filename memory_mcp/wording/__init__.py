@@ -91,7 +91,7 @@ def joined(*texts: str) -> Sentence:
     return Sentence("".join(piece.id for piece in pieces), tuple(value for piece in pieces for value in piece.values))
 
 
-def clauses(texts: list[str]) -> Sentence:
+def clauses(texts: Sequence[str]) -> Sentence:
     """Clauses of one sentence, with semicolons between them."""
     return Sentence("; ".join(PLACE for _ in texts), tuple(texts))
 

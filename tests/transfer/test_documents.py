@@ -258,6 +258,33 @@ def test_what_a_word_file_has_beside_its_text_is_counted_and_its_title_is_its_so
     assert [item.left_out for item in items if item.left_out] == ["comments", "comments", "headers and footers"]
 
 
+@pytest.mark.parametrize(
+    ("cells", "lines"),
+    [
+        ('<tr><td rowspan="2">油</td><td>1L</td></tr><tr><td>2L</td></tr><tr><td>酢<td>3L', ["| 油 | 1L |", "|  | 2L |", "| 酢 | 3L |"]),
+        ("<tr><td>油<td rowspan=3>1L<tr><td>酢<tr><td>塩<tr><td>糖<td>2L", ["| 油 | 1L |", "| 酢 |  |", "| 塩 |  |", "| 糖 | 2L |"]),
+        ("<tr><td rowspan=2 colspan=2>油<td>1L<tr><td>2L", ["| 油 | | 1L |", "|  |  | 2L |"]),
+    ],
+)
+def test_cells_stay_in_their_columns_below_one_that_reaches_down_and_keep_their_keys(tmp_path: Path, cells: str, lines: list[str]) -> None:
+    (row,) = (item.row for item in read(tmp_path / "a.html", f"<table>{cells}</table>".encode()) if item.row)
+    assert row["content"].split("\n")[2:] == lines
+    (without,) = (item.row for item in read(tmp_path / "a.html", f"<table>{cells.replace('rowspan', 'x')}</table>".encode()) if item.row)
+    assert row["key"] == without["key"]
+
+
+def test_a_table_that_reaches_down_without_end_is_read(tmp_path: Path) -> None:
+    page = "<table>" + "<tr>" + "<td rowspan=9999>x" * 40 + "<tr><td>y" * 1_000 + "</table>"
+    assert sum(text.count("y") for _, _, text in told(read(tmp_path / "a.html", page.encode()))) == 1_000
+
+
+def test_a_table_of_empty_cells_is_left_out(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.html", b"<p>x<table><tr><td><td><tr><td><td></table>")
+    assert [text.split()[0] for _, _, text in told(items)] == ["x"]
+    items = read(tmp_path / "b.html", b"<table><tr><td><td><tr><td><td></table>")
+    assert [item.left_out for item in items] == ["empty tables"]
+
+
 def test_controls_of_a_page_stand_apart_and_change_no_key(tmp_path: Path) -> None:
     page = "<p>名前<textarea>下書き</textarea><select><option>東京<option>大阪</select><math><mi>x</mi><mo>=</mo></math><img src=x alt=絵>"
     (with_controls,) = (item.row for item in read(tmp_path / "a.html", page.encode()) if item.row)

@@ -29,7 +29,7 @@ from memory_mcp.transfer.formats.flat_html import flattened
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file, ends_in
 from memory_mcp.transfer.formats.sections import Piece, pieces
-from memory_mcp.transfer.formats.sources import Source, check_packed, whole
+from memory_mcp.transfer.formats.sources import Source, check_kind, check_packed, whole
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields, title_of
 from memory_mcp.wording import sentence
 
@@ -65,6 +65,7 @@ _VERTICAL = re.compile(r"^(?:[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\ufe10-\ufe
 # The reading above a word in Word, the elements around it, and those of a computed text such as the number of a figure: the library knows none of them,
 # and would leave the words in them out too.
 _UNKNOWN_TO_LIBRARY = re.compile(rb"<w:rt>(?:[^<]++|<(?!/?w:rt>))*+</w:rt>|</?w:(?:ruby(?:Base)?|fldSimple)\b[^<>]*+>")
+_EMPTY_TABLE = re.compile(r"[\s|-]*\|[\s|-]*")
 # Titles that programs give, or that nobody has given.
 _NO_TITLE = re.compile(
     r"(?:untitled|無題|microsoft (?:word|powerpoint|excel)|powerpoint|word 文書|スライド 1|document\d*\Z)", re.IGNORECASE
@@ -115,6 +116,9 @@ def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
             yield ImportItem(where, left_out=SCANS if PICTURES in part.left_out else "pages without text")
         yield from (ImportItem(where, left_out=kind) for kind in part.left_out if kind != PICTURES or part.text.strip() or not part.page)
         for piece in _pieces(part):
+            if _EMPTY_TABLE.fullmatch(piece.text) and not piece.headings:
+                yield ImportItem(where, left_out="empty tables")
+                continue
             identity = (name, str(part.page or ""), *piece.known_by)
             seen[identity] += 1
             told = {"title": title or stem, "page": part.page, "heading": " > ".join(piece.headings)}
@@ -170,6 +174,7 @@ def _pdf(data: bytes, name: str) -> Iterator[Part]:
         from langchain_community.document_loaders import PyPDFLoader  # noqa: PLC0415  as above
     from pypdf import PdfReader  # noqa: PLC0415
 
+    check_kind(data[max(data.find(b"%PDF", 0, 1024), 0) :][:1024], name, b"%PDF")
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it mends is no matter of the reader of an import
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):

@@ -41,6 +41,7 @@ LINKS_KEPT = 100
 # Front matter that says of which day a note is; the first that can be read counts. What can't stays in the text.
 DAYS = ("date", "day", "日付", "日時", "created", "作成日", "作成日時")
 # Front matter with a place of its own, or about the file: no part of the text.
+TAGS = ("tags", "tag", "タグ", "Tags")
 NOT_SAID = frozenset("tags tag updated modified publish permalink id uid uuid".split()) | READER_FIELDS - {"aliases", "date"}
 SAID_LIMIT = 500
 # The properties of a page of Notion stand in lines below its title.
@@ -128,6 +129,8 @@ def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
             }
             yield ImportItem(name, row)
             index += 1
+    if not index:
+        yield ImportItem(name, left_out="notes without text")
     yield ImportItem(name, {PIECES: stem, "pieces": index})
 
 
@@ -147,7 +150,7 @@ def _front_matter_text(fields: Mapping[str, Any]) -> str:
 
 
 def _tags(fields: Mapping[str, Any], body: str) -> Row:
-    value = fields.get("tags", fields.get("tag", []))
+    value: Any = next((told[name] for told in (fields, _properties(body)) for name in TAGS if name in told), [])
     listed = value if isinstance(value, list) else str(value).replace("、", ",").split(",")
     tags = sorted(import_rows.tags([*listed, *tags_in(body)]))
     return {"tags": tags} if tags else {}

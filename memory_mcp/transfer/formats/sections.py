@@ -1,7 +1,7 @@
 """Cuts Markdown into the sections below its headings, and these into pieces.
 
 langchain's splitter of headings deletes every character that Python doesn't call printable, the spaces of Japanese and of typesetters among them, and all
-indentation. A piece is known by its text without these, as it was when that splitter was used.
+indentation. A piece is known by its text without these, as it was when that splitter was used, and without the cells of tables that were put in.
 """
 
 import re
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
+
+from memory_mcp.transfer.formats.flat_html import PUT_IN
 
 if TYPE_CHECKING:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -34,7 +36,7 @@ class Line:
             return cls("", "")
         shown = "".join(character for character in _OTHER_SPACES.sub(" ", text) if character.isprintable() or character in "\t\u3000")
         indented = _INDENT.match(line)
-        return cls((indented[0] if indented else "") + shown, "".join(filter(str.isprintable, text)))
+        return cls((indented[0] if indented else "") + shown, "".join(filter(str.isprintable, text.replace(f" {PUT_IN} |", ""))))
 
     def after(self, count: int) -> "Line":
         """What is behind so many printable characters that it begins with."""

@@ -130,7 +130,7 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
 
 def _unread(path: Path | Source, _options: ReadOptions, _report: Report) -> Iterator[ImportItem]:
     """JSON lines are sent unchanged."""
-    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another --format", path)
+    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another format", path)
 
 
 def _has_text_ending(head: Head) -> bool:
@@ -142,7 +142,7 @@ def _is_transcript(head: Head) -> bool:
 
 
 def _is_graph(head: Head) -> bool:
-    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first)
+    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first) or knowledge_graph.is_in_fence(head.text)
 
 
 def _is_memory(fields: dict[str, Any]) -> bool:
@@ -215,6 +215,6 @@ TABLE: tuple[FormatRow, ...] = (
     _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
     FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep"),
     # Texts that are none of the above, such as a card that was saved as one
-    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse"),
+    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "keep"),
 )
 ROWS = {row.format: row for row in TABLE}

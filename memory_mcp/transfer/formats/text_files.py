@@ -1,6 +1,6 @@
 """Reads text files: each paragraph becomes a memory, split where it exceeds the size of one chunk.
 
-Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
+Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file, and its number among equal ones.
 """
 
 import codecs
@@ -8,6 +8,7 @@ import csv
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,9 +20,9 @@ from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.language.privacy.secrets import PRIVATE_KEY, private_keys
 from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
-from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
+from memory_mcp.transfer.formats.import_rows import ImportItem, Row, key_of, storable
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.sources import Source, check_kind, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
 
 FORM = "text"
@@ -30,7 +31,7 @@ TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 # Of a cell of a table; without an end, an open quotation mark makes one of the rest of the file.
 CELL_CHARACTERS = 1_000_000
 # What a text seems to be in, which is read only if it has kana: Chinese and Korean texts seem to be in EUC-JP, too.
-_SEEMING = {"ISO-2022-JP": "iso2022_jp", "EUC-JP": "euc_jp"}
+_SEEMING = {"ISO-2022-JP": "iso2022_jp_ext", "EUC-JP": "euc_jp"}
 _KANA = re.compile("[ぁ-ヺ]")
 _LEAST_KANA = 0.3
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -134,6 +135,7 @@ def decoded(data: bytes, name: str) -> str:
     Raises:
         InvalidInput: the data is in none of these encodings.
     """
+    check_kind(data, name)
     if read := _read_as(data, is_whole=True):
         return read[1]
     raise not_text(name)
@@ -178,14 +180,18 @@ def _is_json(text: str) -> bool:
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
+        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another format", name)))
         return
     text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
     fields = file_fields(name, source.changed(name))
     if _is_json(text):
         yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return
+    numbers = Counter[str]()
     for paragraph in paragraphs(text):
         for part in _cut(paragraph):
             if content := part.strip():
-                yield ImportItem(name, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})
+                numbers[content] += any(map(str.isalnum, content))
+                # Those that are said again; what has no word, such as a line of stars, is stored once.
+                key = {"key": key_of(FORM, name, content, str(numbers[content]))} if numbers[content] > 1 else {}
+                yield ImportItem(name, {**key, "content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})

@@ -109,7 +109,7 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
             else:
                 kept.append(part)
         if not count and not unreadable:
-            yield Failed(_nothing_in(left_out, of_formats[0].format))
+            yield Failed(_nothing_in(left_out))
             return
         yield Counted(count)
         if size > KEPT_BYTES:
@@ -129,12 +129,12 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
         yield Failed(None, "".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
 
 
-def _nothing_in(left_out: LeftOut, format_: Format) -> InvalidInput:
+def _nothing_in(left_out: LeftOut) -> InvalidInput:
     if kinds := [sentence("{}: {}", sentence(counted.kind), counted.count) for counted in left_out.kinds()]:
         return InvalidInput(
             "the file has nothing to import", "all of it is left out: {}", "Of scans, make texts first (OCR)", clauses(kinds)
         )
-    return InvalidInput("the file has nothing to import", "no text was found in the format {}", "Choose its format", format_)
+    return InvalidInput("the file has nothing to import", "read in its format, it has no text", "Choose another format")
 
 
 def _parts(asked: Asked, of_formats: list[FormatPart], left_out: LeftOut) -> Iterator[Recognized | Part]:
@@ -167,7 +167,7 @@ def _items(asked: Asked, of_format: FormatPart, notes: list[str]) -> Iterator[Pl
     """The lines of the rows of a file, and its other items."""
     (_, items), *_ = by_persona(of_format, asked.options, notes.append, asked.persona)
     for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
-        yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
+        yield item if item.row is None else (shortened(item.where, PLACE_LIMIT), json_line(item.row)[: LINE_LIMIT_BYTES + 1])
 
 
 def _json_lines(path: Path) -> Iterator[Placed]:
