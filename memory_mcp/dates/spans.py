@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from memory_mcp import lexicon
-from memory_mcp.patterns import Needed
+from memory_mcp.patterns import Needed, bounded
 
 # The first day, and the first day after the last.
 DaySpan = tuple[date, date]
@@ -189,7 +189,7 @@ _AS = (_western_year, _in_digits, _in_full, _long_unit, _day_in_figures, _clock_
 _WRITES = {write.__name__.removeprefix("_"): write for write in _AS}
 # Of each spelling what is written otherwise, and what stands in its place.
 _SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (re.compile(lexicon.filled(row["pattern"], _PARTS)), row["written"] if "written" in row else _WRITES[row["as"]])
+    (bounded(lexicon.filled(row["pattern"], _PARTS)), row["written"] if "written" in row else _WRITES[row["as"]])
     for row in _ROWS["spelling"]
 ]
 _SPELT = Needed(lexicon.needed(row["needs"]) for row in _ROWS["spelling"])
