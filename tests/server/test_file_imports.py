@@ -118,6 +118,12 @@ def test_a_file_of_each_kind_is_recognized_and_imported(own_server, own_http, se
     assert os.name == "nt" or (own_server.data / ".imports").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_paragraph_that_a_text_says_again_is_stored_again_but_not_by_a_second_import(send):
+    text = "四月\n\n特になし。\n\n五月\n\n特になし。\n".encode()
+    assert send("日報.txt", text, dry_run="true")["stored"] == 4
+    assert [(job["stored"], job["already_known"]) for job in (send("日報.txt", text), send("日報.txt", text))] == [(4, 0), (0, 4)]
+
+
 def test_nothing_is_left_of_a_file_once_its_import_is_seen_to_be_over(tmp_path):
     def many_files(job, path):
         for number in range(3_000):
@@ -161,7 +167,8 @@ def test_lines_that_are_refused_are_named_with_their_places(send):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.bin", b"\x00\x01", "is not recognized"),
+        ("a.bin", b"\x00\x01", "is not recognized. Choose its format"),
+        ("b.md", b"\n \n", "read in its format, it has no text"),
         ("a.zip", b"no zip", "zip"),
         ("conversations.json", b"{", "JSON"),
         ("a.md", b"", None),

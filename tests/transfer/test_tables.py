@@ -224,10 +224,21 @@ def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept
     assert (both["content"], both["metadata"]["csv"]) == ("柿", {"メモ": "熟れた"})
 
 
-def workbook(*lines: list[object], further: str = "", rows: Iterable[list[object]] = (), place: int | None = None) -> bytes:
+def workbook(
+    *lines: list[object],
+    further: str = "",
+    rows: Iterable[list[object]] = (),
+    place: int | None = None,
+    merged: tuple[str, ...] = (),
+    **cells: str,
+) -> bytes:
     data, book = io.BytesIO(), openpyxl.Workbook()
     for line in lines:
         book.active.append(line)
+    for name, value in cells.items():
+        book.active[name] = value
+    for cells_of_one in merged:
+        book.active.merge_cells(cells_of_one)
     if further:
         sheet = book.create_sheet(further, place)
         for row in rows:
@@ -281,21 +292,36 @@ def test_an_empty_sheet_is_left_out(tmp_path: Path) -> None:
     assert [item.left_out for item in read(tmp_path / "a.csv", "")] == ["empty tables"]
 
 
-def test_cells_without_a_header_are_kept_by_the_number_of_their_column(tmp_path: Path) -> None:
-    longer, within = rows(tmp_path / "a.csv", "date,content,,tags\n2025-01-02,柿,,果物,右,端\n2025-01-03,桃,間\n")
-    assert (longer["tags"], longer["metadata"]["csv"]) == (["果物"], {"5": "右", "6": "端"})
-    assert within["metadata"]["csv"] == {"3": "間"}
+def test_cells_beside_a_table_are_counted(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], C3="合計"))
+    assert [(item.where, item.left_out) for item in items if item.left_out] == [("a.xlsx, row 3", "cells beside a table")]
 
 
-def test_a_cell_far_away_makes_no_row_longer(tmp_path: Path) -> None:
-    data, book = io.BytesIO(), openpyxl.Workbook()
-    book.active.append(["内容"])
-    book.active.append(["柿"])
-    book.active["XFD1048576"] = "端"
-    book.save(data)
-    near, far = read(tmp_path / "a.xlsx", data.getvalue())
-    assert (near.row or {})["content"] == "柿"
-    assert (far.where, far.refused) == ("a.xlsx, row 1048576", "It has no text (content).")
+def test_a_cell_beyond_the_header_is_kept_and_does_not_identify_its_row(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path / "a.csv", "content,tags\n柿,果物,秋,熟れた\n")
+    assert row["metadata"]["csv"] == {"column 3": "秋", "column 4": "熟れた"}
+    (without,) = rows(tmp_path / "a.csv", "content,tags\n柿,果物\n")
+    assert row["key"] == without["key"]
+
+
+def test_a_cell_far_away_is_read(tmp_path: Path) -> None:
+    first, second = rows(tmp_path / "a.xlsx", workbook(["内容"], ["近い"], A1048576="遠い", XFD1048576="端"))
+    assert (first["content"], second["content"], second["metadata"]["csv"]) == ("近い", "遠い", {"column 16384": "端"})
+
+
+def test_merged_cells_below_the_header_say_the_same_in_each_row_and_a_row_read_before_is_known(tmp_path: Path) -> None:
+    table: list[list[object]] = [
+        ["日付", "内容", "金額"],
+        [None, None, "税込"],
+        ["2025-06-10", "昼", 1],
+        [None, "夜", 2],
+        [None, None, None],
+        ["2025-06-12", "朝", 3],
+    ]
+    alone = {row["content"]: row["key"] for row in rows(tmp_path / "a.xlsx", workbook(*table))}
+    found = rows(tmp_path / "a.xlsx", workbook(*table, merged=("A1:A2", "B1:B2", "A3:A5")))
+    assert [(row["occurred_at"], row["content"]) for row in found] == [("2025-06-10", "昼"), ("2025-06-10", "夜"), ("2025-06-12", "朝")]
+    assert [alone[row["content"]] in (row["key"], *row.get("former_keys", ())) for row in found] == [True, True, True]
 
 
 @pytest.mark.parametrize("bomb", [True, False])

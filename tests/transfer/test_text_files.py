@@ -46,6 +46,14 @@ def test_a_text_becomes_one_row_for_each_paragraph(tmp_path: Path) -> None:
     assert rows(path) == [{"content": "猫の名前はミケ。\nよく寝る。", **common, **origin}, {"content": "犬はいない。", **common, **origin}]
 
 
+def test_a_paragraph_that_is_said_again_is_a_memory_of_its_own_and_a_line_of_stars_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "日報.txt", "四月\n\n特になし。\n\n＊\n\n五月\n\n特になし。\n\n＊\n\n六月\n\n特になし。\n")
+    read = rows(path)
+    keys = [row.get("key") for row in read if row["content"] == "特になし。"]
+    assert (keys[0], len(set(keys))) == (None, 3)
+    assert {row.get("key") for row in read if row["content"] != "特になし。"} == {None}
+
+
 def test_a_heading_stays_with_what_follows_it(tmp_path: Path) -> None:
     path = write(tmp_path / "a.md", "# 買い物\n\n## 今日\n\n牛乳\n\n卵\n\n# 終わり\n")
     assert contents(path) == ["# 買い物\n## 今日\n牛乳", "卵", "# 終わり"]

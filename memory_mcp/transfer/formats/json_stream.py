@@ -21,6 +21,8 @@ OUTLINED_LEVELS = 5
 _BETWEEN = " \t\r\n,"
 
 _DECODER = json.JSONDecoder()
+# JSON that was copied with the code fence around it begins with this line.
+_FENCE = re.compile(r"\A\s{0,20}```\w{0,9}[ \t]*(?=\r?\n)")
 
 
 def items(blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), beside: dict[str, Any] | None = None) -> Iterator[Any]:
@@ -230,7 +232,7 @@ class _Window:
         while self._more(ITEM_LIMIT_CHARACTERS):
             pass
         try:
-            return json.loads(self._text)
+            return json.loads(self._text.rstrip().removesuffix("```"))
         except (ValueError, RecursionError) as error:
             raise self._broken(str(error)) from error
 
@@ -264,11 +266,12 @@ class _Window:
 
 
 def _texts(blocks: Iterable[bytes], name: str, errors: str = "strict") -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")(errors)
+    decoder, is_first = codecs.getincrementaldecoder("utf-8-sig")(errors), True
     try:
         for block in blocks:
             if text := decoder.decode(block):
-                yield text
+                yield _FENCE.sub("", text, count=1) if is_first else text
+                is_first = False
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise InvalidInput("{} is not UTF-8", "{}", "Save it as UTF-8", name, error.reason) from error

@@ -6,8 +6,7 @@ into the text.
 
 import io
 import re
-import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -62,17 +61,34 @@ _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _MERGED_CELLS = re.compile(rb'<(?:\w{1,9}:)?mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _MOST_MERGED, _LONGEST_RANGE = 10_000, 100
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
+_MERGED, LONGEST_MERGED = re.compile(rb'<(?:\w{1,9}:)?mergeCell\s[^<>]{0,99}?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"'), 150
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
+
+
+class _Shown(str):
+    """The value of the cell above, with which a cell is merged."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The cells of one column that show the value of the first of them; all numbers begin with 1."""
+
+    column: int
+    first_row: int
+    last_row: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What a row has: its values by field and the columns that they are in, what its further columns hold, those of the values that were always read,
-    and its times as they are understood."""
+    """What a row has: its values by field and the columns that they are in, what its further columns hold, and those without a name, those of the values
+    that were always read, and its times as they are understood."""
 
     values: dict[str, str]
     columns: dict[str, str]
     further: dict[str, str]
+    unnamed: dict[str, str]
     formerly: dict[str, str]
     times: dict[str, str]
 
@@ -89,10 +105,10 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         NotInstalled: the library that reads .xlsx is not there.
     """
     data = whole(source, name)
-    sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
-    for sheet, rows in sheets:
+    sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name), [])]
+    for sheet, rows, merged in sheets:
         try:
-            yield from _rows(rows, sheet, options)
+            yield from _rows(rows, sheet, options, merged)
         except InvalidInput as error:
             yield ImportItem(sheet, refused=str(error))
 
@@ -105,8 +121,8 @@ def _lines(text: str, name: str) -> Iterator[list[str]]:
     return table_rows(written, name, named[1] if named else max(",\t;", key=head.count))
 
 
-def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]]]:
-    """The names and the rows of the sheets of an .xlsx file, as a person reads their cells: a number in the format of a date is one."""
+def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]], list[_Merged]]]:
+    """The names, the rows and the merged cells of the sheets of an .xlsx file, as a person reads them: a number in the format of a date is one."""
     extras.require(FORM_EXTRA, f"{name} can't be read")
     import openpyxl  # noqa: PLC0415  only such files need it
 
@@ -118,48 +134,27 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
         ):
             for sheet in book.worksheets:
                 sheet.reset_dimensions()  # else each row is as long as the longest, the missing ones too
-                merged = _merged(packed, sheet._worksheet_path)  # noqa: SLF001  the library reads them only with the whole workbook in memory
-                rows = (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True))
-                yield f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name, _with_merged(rows, merged)
+                yield (
+                    f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name,
+                    (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True)),
+                    list(_merged(sheet)),
+                )
     except damage() as error:
         raise InvalidInput(
             "{} can't be read", "{}", "Open it, and save it again", name, str(error)[:200] or type(error).__name__
         ) from error
 
 
-class _Merged(str):
-    """What a cell shows that is merged with the one above it."""
+def _merged(sheet: Any) -> Iterator[_Merged]:
+    from openpyxl.utils import range_boundaries  # noqa: PLC0415  only such files need it
 
-    __slots__ = ()
-
-
-def _merged(packed: zipfile.ZipFile, sheet: str) -> dict[int, list[tuple[int, int]]]:
-    """By the row that they begin in, from 1: the columns, from 0, in which cells are merged with those below, and the last row of each."""
-    from openpyxl.utils import range_boundaries  # noqa: PLC0415  as above
-
-    merged = dict[int, list[tuple[int, int]]]()
-    with packed.open(sheet) as file:
-        tail = b""
+    before = b""
+    with sheet._get_source() as file:  # noqa: SLF001  a sheet that is read row by row has no other word of its merged cells
         while block := file.read(BLOCK_BYTES):
-            for found in _MERGED_CELLS.finditer(tail + block):
-                column, first, _, last = range_boundaries(found[1].decode())
-                if first < last and len(merged) < _MOST_MERGED:
-                    merged.setdefault(first, []).append((column - 1, last))
-            tail = (tail + block)[-_LONGEST_RANGE:].rpartition(b">")[2]
-    return merged
-
-
-def _with_merged(rows: Iterable[list[str]], merged: Mapping[int, list[tuple[int, int]]]) -> Iterator[list[str]]:
-    """The rows, with what merged cells show in each. One that has nothing else is blank."""
-    shown = dict[int, tuple[str, int]]()
-    for number, row in enumerate(rows, start=1):
-        shown = {column: (text, last) for column, (text, last) in shown.items() if number <= last}
-        if shown and any(row):
-            row.extend([""] * (max(shown) + 1 - len(row)))
-            for column, (text, _) in shown.items():
-                row[column] = row[column] or _Merged(text)
-        shown |= {column: (row[column], last) for column, last in merged.get(number, ()) if column < len(row) and row[column]}
-        yield row
+            for cells in _MERGED.finditer(before + block):
+                column, first_row, _, last_row = range_boundaries(cells[1].decode())
+                yield _Merged(column, first_row, last_row)
+            before = block[-LONGEST_MERGED:]
 
 
 def _cell(value: object) -> str:
@@ -178,24 +173,41 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
+def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: Iterable[_Merged]) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
-    if not any(map(any, head)):
-        yield ImportItem(name, left_out="empty tables")
-        return
     at = header_at(head)
     if at is None:
+        if not any(any(row) for row in chain(head, (row for _, row in table))):
+            yield ImportItem(name, left_out="empty tables")
+            return
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
     yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * sum(map(any, head[:at]))
     header, fields = head[at], _fields(head[at])
-    below = [(number, row) for number, row in chain(enumerate(head[at + 1 :], start=at + 2), table) if any(row)]
+    below = list(
+        _with_shown(chain(enumerate(head[at + 1 :], start=at + 2), table), [cells for cells in merged if cells.first_row > at + 1])
+    )
     year_first = {field: with_year_first(_column(below, fields, field)) for field in _TIMES}
-    read_rows = [(number, cells) for number, row in below if (cells := _cells(header, fields, row, year_first)).values or cells.further]
+    read_rows = [(number, _cells(header, fields, row, year_first)) for number, row in below]
     keys = _Keys(cells for _, cells in read_rows)
     for number, cells in read_rows:
         yield from _memory(cells, keys, sentence("{}, row {}", name, number), options)
+
+
+def _with_shown(rows: Iterable[tuple[int, list[str]]], merged: Iterable[_Merged]) -> Iterator[tuple[int, list[str]]]:
+    """The rows that have something of their own, with what merged cells show in them."""
+    beginning, shown = defaultdict[int, list[_Merged]](list), dict[_Merged, str]()
+    for cells in merged:
+        beginning[cells.first_row].append(cells)
+    for number, row in rows:
+        shown = {cells: value for cells, value in shown.items() if cells.last_row >= number} if shown else shown
+        if any(row):
+            row.extend([""] * (max((cells.column for cells in shown), default=0) - len(row)))
+            for cells, value in shown.items():
+                row[cells.column - 1] = row[cells.column - 1] or _Shown(value)
+            shown |= {cells: row[cells.column - 1] for cells in beginning.get(number, ()) if cells.column <= len(row)}
+            yield number, row
 
 
 def header_at(rows: list[list[str]]) -> int | None:
@@ -224,28 +236,27 @@ def _has_titles(row: list[str]) -> bool:
 def _cells(header: list[str], fields: list[str], row: list[str], year_first: Mapping[str, Callable[[str], str]]) -> _Cells:
     """Of several columns for one field the first that says something has it. A row without a text has that of its title, or of all answers to a form: a
     single one without its question."""
-    cells = _Cells({}, {}, {}, {}, {})
+    cells = _Cells({}, {}, {}, {}, {}, {})
     for number, (column, field, cell) in enumerate(zip_longest(header, fields, row, fillvalue=""), start=1):
         text = cell.strip()
-        if (
-            text
-            and field
-            and not isinstance(cell, _Merged)
-            and (formerly := normalise(column).strip()) in _FIELD_OF
-            and formerly not in _READ_LATER
-        ):
+        if not text:
+            continue
+        was_read = not isinstance(cell, _Shown) and (name := normalise(column).strip()) in _FIELD_OF and name not in _READ_LATER
+        if field and was_read:
             cells.formerly[field] = text  # the last of several counted
-        if text and field and field not in cells.values:
+        if field and field not in cells.values:
             cells.values[field], cells.columns[field] = text, column
-        elif text:
-            cells.further[column or str(number)] = cell
+        elif column:
+            cells.further[column] = cell
+        else:
+            cells.unnamed[f"column {number}"] = cell
     first = _normal(header[0])
     if "content" not in cells.values and first in _TITLES and header[0] in cells.further:
         cells.values["content"] = cells.further.pop(header[0])
     elif "content" not in cells.values and header[0].strip() in _OF_FORM:
         is_only = fields.count("") == 1
-        answers = {question: cells.further.pop(question) for question in header if question in cells.further}
-        cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in answers.items())
+        cells.values["content"] = "\n".join(cell if is_only else f"{question}: {cell}" for question, cell in cells.further.items())
+        cells.further.clear()
     _tell_times(cells, year_first)
     return cells
 
@@ -309,7 +320,8 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
     """The row of a memory. It is identified by its values as they are written."""
     values = {name: _lines_of(text) for name, text in cells.values.items() if name not in (*_TIMES, "clock")}
     if not values.get("content"):
-        yield ImportItem(where, refused="It has no text (content).")
+        is_beside = not (cells.values or cells.further)
+        yield ImportItem(where, left_out="cells beside a table") if is_beside else ImportItem(where, refused="It has no text (content).")
         return
     fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values}
     fields["source"] = options.me if options.me and fields["source"].casefold() in _USERS else fields["source"]
@@ -317,7 +329,7 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
     # A time that can't be read is refused by its name when it is stored.
     fields |= {name: _time(text, options) for name, text in cells.times.items()}
-    beside = {column: _lines_of(cell) for column, cell in cells.further.items()}
+    beside = {column: _lines_of(cell) for column, cell in (cells.further | cells.unnamed).items()}
     identity, former = keys.of(cells)
     fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None, "former": former}
     yield from import_rows.memory_rows(where, FORM, identity, fields.pop("content"), origin={"row": where}, **fields)

@@ -1,6 +1,6 @@
 """Reads text files: each paragraph becomes a memory, split where it exceeds the size of one chunk.
 
-Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file; equal ones of a file by their number, too.
+Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file, and its number among equal ones.
 """
 
 import codecs
@@ -31,7 +31,7 @@ TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 # Of a cell of a table; without an end, an open quotation mark makes one of the rest of the file.
 CELL_CHARACTERS = 1_000_000
 # What a text seems to be in, which is read only if it has kana: Chinese and Korean texts seem to be in EUC-JP, too.
-_SEEMING = {"ISO-2022-JP": "iso2022_jp", "EUC-JP": "euc_jp"}
+_SEEMING = {"ISO-2022-JP": "iso2022_jp_ext", "EUC-JP": "euc_jp"}
 _KANA = re.compile("[ぁ-ヺ]")
 _LEAST_KANA = 0.3
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -180,18 +180,18 @@ def _is_json(text: str) -> bool:
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
+        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another format", name)))
         return
     text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
     fields = file_fields(name, source.changed(name))
     if _is_json(text):
         yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return
-    seen = Counter[str]()
+    numbers = Counter[str]()
     for paragraph in paragraphs(text):
         for part in _cut(paragraph):
             if content := part.strip():
-                seen[content] += 1
-                # Of equal paragraphs all but the first have a key, else they would be the same memory.
-                key = {"key": key_of(FORM, name, content, str(seen[content]))} if seen[content] > 1 else {}
+                numbers[content] += any(map(str.isalnum, content))
+                # Those that are said again; what has no word, such as a line of stars, is stored once.
+                key = {"key": key_of(FORM, name, content, str(numbers[content]))} if numbers[content] > 1 else {}
                 yield ImportItem(name, {**key, "content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})
