@@ -271,21 +271,6 @@ def test_a_sheet_without_a_column_of_texts_is_refused_by_its_name(tmp_path: Path
         assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 数"]
 
 
-def test_what_merged_cells_show_is_that_of_each_row_and_changes_no_key(tmp_path: Path) -> None:
-    data, book = io.BytesIO(), openpyxl.Workbook()
-    for line in (["日付", "内容", "数"], ["2025-06-10", "上", 1], [None, "下", 2], ["2025-06-11", "次", 3], [None, None, None]):
-        book.active.append(line)
-    before = io.BytesIO()
-    book.save(before)
-    keys = [row["key"] for row in rows(tmp_path / "before.xlsx", before.getvalue())]
-    book.active.merge_cells("A2:A3")
-    book.active.merge_cells("A4:A5")
-    book.save(data)
-    found = rows(tmp_path / "a.xlsx", data.getvalue())
-    assert [(row["occurred_at"], row["content"]) for row in found] == [("2025-06-10", "上"), ("2025-06-10", "下"), ("2025-06-11", "次")]
-    assert [keys[0], keys[1]] == [found[0]["key"], *found[1]["former_keys"]]
-
-
 def test_an_empty_sheet_is_left_out(tmp_path: Path) -> None:
     items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="Sheet2"))
     assert [(item.where, item.left_out) for item in items if not item.row] == [("a.xlsx, Sheet2", "empty tables")]

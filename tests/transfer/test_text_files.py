@@ -86,13 +86,6 @@ def test_a_text_is_not_read_in_an_encoding_that_it_only_seems_to_have(
     assert contents(write(tmp_path / "a.txt", text.encode(encoding))) == expected
 
 
-def test_a_paragraph_that_occurs_again_is_stored_again_and_the_first_has_no_key(tmp_path: Path) -> None:
-    found = rows(write(tmp_path / "a.txt", "四月\n\n特になし。\n\n五月\n\n特になし。\n\n特になし。"))
-    assert [row["content"] for row in found] == ["四月", "特になし。", "五月", "特になし。", "特になし。"]
-    assert ["key" in row for row in found] == [False, False, False, True, True]
-    assert found[3]["key"] != found[4]["key"]
-
-
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (refused,) = refusals(write(tmp_path / "a.txt", b"\x81\x00\xfd\xfe\xff"))
     assert "not text in UTF-8" in refused.refused

@@ -58,8 +58,6 @@ _USERS = ("user", "human")
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
-_MERGED_CELLS = re.compile(rb'<(?:\w{1,9}:)?mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
-_MOST_MERGED, _LONGEST_RANGE = 10_000, 100
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
 _MERGED, LONGEST_MERGED = re.compile(rb'<(?:\w{1,9}:)?mergeCell\s[^<>]{0,99}?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"'), 150
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
@@ -128,10 +126,7 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
 
     check_packed(data, name)
     try:
-        with (
-            zipfile.ZipFile(io.BytesIO(data)) as packed,
-            closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book,
-        ):
+        with closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book:
             for sheet in book.worksheets:
                 sheet.reset_dimensions()  # else each row is as long as the longest, the missing ones too
                 yield (
