@@ -153,7 +153,8 @@ def test_lines_that_are_refused_are_named_with_their_places(send):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.bin", b"\x00\x01", "is not recognized"),
+        ("a.bin", b"\x00\x01", "is not recognized. Choose its format"),
+        ("b.md", b"\n \n", "read in its format, it has no text"),
         ("a.zip", b"no zip", "zip"),
         ("conversations.json", b"{", "JSON"),
         ("a.md", b"", None),

@@ -37,7 +37,7 @@ WAYS = ("fullmatch", "finditer")
 # Where in the arguments of a function of `re` the flags are.
 _FLAGS_AT = {"compile": 1, "search": 2, "match": 2, "fullmatch": 2, "findall": 2, "finditer": 2, "split": 3, "sub": 4, "subn": 4}
 # Functions that compile what they are given.
-_COMPILERS = frozenset({"re", "memory_mcp.patterns"})
+_COMPILERS = frozenset({"re", "memory_mcp.patterns", "memory_mcp.lexicon"})
 
 Patterns = dict[re.Pattern[Any], str]
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import Format
+from memory_mcp.transfer.formats import Format, import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Folder
@@ -404,11 +404,18 @@ def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_peo
         "[LINE] 與Mei的聊天",
         "[LINE] Mei님과 대화한 내용",
         "[LINE] Mei님과의 채팅",
+        "[LINE] Mei님과의 대화내용",
     ],
 )
 def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) -> None:
     found = read(written(tmp_path, "a.txt", f"{header}\n\n2024/01/02(火)\n9:15\tMei\tはい\n"))
     assert found.turns[0][2] == "LINE Mei 2024-01-02"
+
+
+def test_a_talk_whose_whole_header_was_its_title_is_known(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "[LINE] Mei님과의 대화내용\n\n2024/01/02(火)\n9:15\tMei\tはい\n")
+    (row,) = [item.row for item in ROWS[Format.LINE].read(path, NO_OPTIONS, print) if item.row]
+    assert row["former_keys"] == [key_of("line", "Mei님과의 대화내용", "2024-01-02T09:15", "Mei", "はい", "1")]
 
 
 def test_words_in_brackets_behind_several_messages_of_whatsapp_are_a_mark_in_any_language(tmp_path: Path) -> None:
@@ -543,6 +550,15 @@ def test_a_chat_of_whatsapp_is_read_whatever_the_phone_speaks(
     found = read(written(tmp_path, name, content))
     assert (found.format, [(source, time, text) for source, time, _, text in found.turns]) == ("whatsapp", expected)
     assert (found.left_out, found.refused) == (left_out, [])
+
+
+def test_days_of_the_persian_calendar_are_those_of_ours_and_days_of_the_islamic_one_are_refused(tmp_path: Path) -> None:
+    days = ["۱۳۹۹/۱۲/۳۰، ۰۹:۰۳", "۱۴۰۰/۱/۱، ۰۹:۰۳", "۱۴۰۳/۲/۱۲،\u200f ۲۱:۰۳", "۱۴۰۴/۱۱/۲۲، ۲۱:۰۳", "۱۴۰۴/۱۲/۳۰، ۲۱:۰۳", "۱۴۴۵/۲/۱۲، ۲۱:۰۳"]
+    found = read(written(tmp_path, "_chat.txt", "".join(f"{day} - علی: سلام\n" for day in days)))
+    assert [time for _, time, *_ in found.turns] == [
+        f"{day}:00" for day in ("2021-03-20T09:03", "2021-03-21T09:03", "2024-05-01T21:03", "2026-02-11T21:03")
+    ]
+    assert len(found.refused) == 2
 
 
 @pytest.mark.parametrize(
@@ -832,6 +848,15 @@ def test_what_a_program_exports_of_chats_becomes_turns(
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
         assert inside.left_out == {**left_out, "other files": 2}
+
+
+def test_a_day_that_is_none_gives_a_message_of_telegram_no_time_and_its_session_no_day(tmp_path: Path) -> None:
+    unread, by_seconds = {"date": "2024-13-45T99:00:00", "date_unixtime": "x"}, {"date": None, "date_unixtime": "1709640960"}
+    found = read(written(tmp_path, "result.json", telegram(messages=[sent(1, "a", **unread), sent(2, "b", **by_seconds)])))
+    assert [turn[1:] for turn in found.turns] == [
+        (None, "Telegram Emi", "a"),
+        ("2024-03-05T12:16:00+00:00", "Telegram Emi 2024-03-05", "b"),
+    ]
 
 
 THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
@@ -1281,6 +1306,24 @@ def test_a_chat_with_the_newest_first_is_read_from_its_beginning_and_keeps_its_k
     assert [row["content"] for row in rows] == ["鍵は？", "壺の中"]
     assert [row["key"] for row in again] == [row["key"] for row in rows]
     assert read(longer).left_out == {"messages of branches that are not shown": 1}
+
+
+def test_turns_with_the_newest_first_are_known_in_the_session_that_their_newest_named(tmp_path: Path) -> None:
+    turns = [
+        {
+            "turn_key": {"chat_id": "c", "turn_id": f"t{minute}"},
+            "author": {"name": name},
+            "create_time": f"2024-05-01T12:0{minute}:00Z",
+            "candidates": [{"raw_content": text}],
+        }
+        for minute, (name, text) in enumerate([("ミレイ", "鍵は？"), ("健太", "壺の中"), ("ミレイ", "箱")])
+    ]
+    path = written(tmp_path, "a.json", {"turns": turns[::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    session = import_rows.key_of("character-ai", "", "壺の中")
+    known = [import_rows.key_of("character-ai", session, f"t{number}") for number in range(2)]
+    assert [row["session_id"] for row in rows] == ["c"] * 3
+    assert all(key in row["former_keys"] for key, row in zip(known, rows, strict=False))
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ _AROUND_TITLE = re.compile(
     r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?: ?한)?(?: ?내용)?|채팅)$|"
     r"^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?|^Chat(?:verlauf)? mit |^Riwayat (?:obrolan|chat) dengan |^Historial de chat con "
 )
+# Korean headers that end so were the title as a whole.
+_OF_WHOLE_TITLE = "내용"
 _QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")
 # The groups are the name, where it stands before.
 _DELETED = re.compile(
@@ -135,7 +137,8 @@ def _shape(day: str) -> str:
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
-    title = _title(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _title(PurePosixPath(name).stem)
+    header = _header(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _header(PurePosixPath(name).stem)
+    title = _title(header)
     survey, equals = _survey(source, name, title), Equals()
     for item in _messages(source, name, survey):
         if isinstance(item, ImportItem):
@@ -143,15 +146,17 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             continue
         text, day, minute = item.text, item.said_at.date().isoformat(), item.said_at.isoformat(timespec="minutes")
         kind = kind_of(text, is_bare=survey.space == " ") or (None if item.speaker else "notices")
+        identity = (minute, item.speaker, text, equals.number(day, minute, item.speaker, text))
         turn = Turn(
             item.speaker,
             "" if kind else text,
             in_zone(item.said_at, options.zone),
             " ".join(filter(None, (PROGRAM, title, day))),
-            (title, minute, item.speaker, text, equals.number(day, minute, item.speaker, text)),
+            (title, *identity),
             role_of(item.speaker, by_user=True),
             (kind,) if kind else (),
             {"chat": title, "line": item.number},
+            former=((header, *identity),) if header.endswith(_OF_WHOLE_TITLE) else (),
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
         yield from item.lines.too_long(f"{name}, line {item.number}")
@@ -168,11 +173,15 @@ def kind_of(text: str, *, is_bare: bool = False) -> str | None:
     return media_kind(text) if bracketed or is_bare else None
 
 
-def _title(line: str) -> str:
-    """The name of the chat in a header, which in older files of a computer has no mark before it; empty for any other line."""
+def _header(line: str) -> str:
+    """The words of a header, which in older files of a computer has no mark before it; empty for any other line."""
     header = _HEADER.match(line)
-    title = header[1].strip() if header else line.strip() if line.startswith("Chat history ") else ""
-    named = _AROUND_TITLE.sub("", title).strip()
+    return header[1].strip() if header else line.strip() if line.startswith("Chat history ") else ""
+
+
+def _title(header: str) -> str:
+    """The name of the chat in the words of a header."""
+    named = _AROUND_TITLE.sub("", header).strip()
     quoted = _QUOTED_TITLE.fullmatch(named)
     return quoted[1] if quoted else named
 

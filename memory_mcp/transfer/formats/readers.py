@@ -64,7 +64,7 @@ def by_persona(
         raise InvalidInput(
             "{} contains the memories of several, such as {}",
             "{} is none of them",
-            "Name one of them with --persona, or none to import each into the persona of its name",
+            "Import it into a persona of one of these names, or with memory-mcp import without --persona each into its own",
             path.name,
             ", ".join(owners[:OWNERS_LISTED]),
             repr(persona),
@@ -117,10 +117,9 @@ def parts_of(path: Path, requested: Format = Format.AUTO) -> list[FormatPart]:
     _refuse_kind(path)
     raise InvalidInput(
         "the format of {} is not recognized",
-        "it is none of {}",
-        "Name its format with --format, or save what is in it as a text",
+        "",
+        "Choose its format (on the command line: --format), or save what is in it as a text",
         path.name,
-        ", ".join(row.format for row in TABLE),
     )
 
 
@@ -128,21 +127,21 @@ def _check_requested(path: Path, requested: Format) -> None:
     """Raises InvalidInput if the path can't have the format."""
     needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
     if path.is_dir() and needs_file:
-        raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path.name, requested)
+        raise InvalidInput("{} can't be read in this format", "it is a directory", "Choose another format", path.name)
     if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
         raise InvalidInput(
-            "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path.name, requested
+            "{} can't be read in this format", "it is a file", "Import a directory or a zip, or choose another format", path.name
         )
 
 
 def _refuse_files(names: list[str], path: Path) -> None:
     """Raises InvalidInput, which names the first of the files in a folder or a zip."""
     if not names:
-        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path.name)
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Choose another one", path.name)
     raise InvalidInput(
         "the format of {} is not recognized",
         "it holds {}",
-        "Import its files one by one, or name their format with --format",
+        "Import its files one by one, or choose their format (on the command line: --format)",
         path.name,
         ", ".join([*names[:FILES_NAMED], *(["…"] if len(names) > FILES_NAMED else [])]),
     )

@@ -130,7 +130,7 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
 
 def _unread(path: Path | Source, _options: ReadOptions, _report: Report) -> Iterator[ImportItem]:
     """JSON lines are sent unchanged."""
-    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another --format", path)
+    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another format", path)
 
 
 def _has_text_ending(head: Head) -> bool:

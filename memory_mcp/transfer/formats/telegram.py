@@ -65,11 +65,13 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
     said = _text(message.get("text")) or _text(message.get("text_entities"))
     forwarded_from = message.get("forwarded_from")
     identity = (chat.get("id", ""), str(message.get("id") or local))
+    said_on = zoned(moment(local), options.zone)
+    said_at = moment(message.get("date_unixtime")) or said_on
     return Turn(
         speaker,
         (quoted(said) if forwarded_from not in (None, speaker) else said) if is_said else "",
-        moment(message.get("date_unixtime")) or zoned(moment(local), options.zone),
-        " ".join(filter(None, (PROGRAM, title, local[:10]))),
+        said_at,
+        " ".join(filter(None, (PROGRAM, title, (said_on or said_at or "")[:10]))),
         identity,
         role_of(speaker, by_user=True),
         tuple(_beside(message)) if is_said else (notice,),

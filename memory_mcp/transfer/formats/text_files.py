@@ -180,7 +180,7 @@ def _is_json(text: str) -> bool:
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
+        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another format", name)))
         return
     text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
     fields = file_fields(name, source.changed(name))

@@ -4,7 +4,7 @@ import codecs
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -19,6 +19,7 @@ from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import encoding_of, not_text
+from memory_mcp.transfer.line_fields import FORMER_KEYS_LIMIT
 from memory_mcp.wording import sentence
 
 BRANCHES, HIDDEN = "messages of branches that are not shown", "system and hidden messages"
@@ -73,8 +74,8 @@ def kind_in_words(words: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What somebody said. `said_at` is ISO text; `identity` tells it from all others of the same format; `left_out` are the kinds of what it
-    has beside its text."""
+    """What somebody said. `said_at` is ISO text; `identity` tells it from all others of the same format, and `former` are identities under which it
+    may be stored instead; `left_out` are the kinds of what it has beside its text."""
 
     speaker: str | None
     text: str
@@ -85,6 +86,7 @@ class Turn:
     left_out: tuple[str, ...] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()  # else the format's name
+    former: tuple[tuple[str, ...], ...] = ()
 
 
 def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
@@ -105,6 +107,7 @@ def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
         kind="conversation",
         tags=[*(turn.tags or (form,))],
         origin=turn.origin,
+        former=[(form, *identity) for identity in turn.former],
     )
 
 
@@ -159,9 +162,11 @@ def conversation_items(
     options: ReadOptions,
     names: tuple[str, str],
     begun: str | None,
+    former_sessions: Collection[str] = (),
 ) -> Iterator[ImportItem]:
     """The rows of a conversation with an assistant: the user's name is that of the options, else the message's, else the first of `names`, else
-    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning."""
+    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning. In a former session only
+    what has an id is known again: numbers depend on what else was there."""
     for number, message in enumerate(messages, start=1):
         by_user = message.by_user if message.by_user is not None else number % 2 == 1
         speaker = (options.me or message.speaker or names[0] or "user") if by_user else message.speaker or names[1]
@@ -175,8 +180,14 @@ def conversation_items(
             import_rows.role_of(speaker, by_user),
             (*message.left_out, *[THOUGHTS] * (said is not message.text)),
             {"conversation": session, "title": title, "message": message.id, **message.origin},
+            former=tuple((former, message.id) for former in former_sessions if message.id and former != session),
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
+
+
+def named_by_newest(names: Sequence[str]) -> Sequence[str]:
+    """The names that a conversation may have had while its newest message named it, given those of its messages, first to last: of long ones the latest."""
+    return names[-FORMER_KEYS_LIMIT + 1 :]
 
 
 def path_to_last(nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[str], Any]) -> list[str]:

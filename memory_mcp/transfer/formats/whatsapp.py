@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
-from memory_mcp.transfer.formats.clock import TIME, DayOrder, at_time, day_of, hour_of
+from memory_mcp.transfer.formats.clock import TIME, DayOrder, at_time, day_of_phone, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
@@ -97,7 +97,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         where = f"{name}, line {message.number}"
         said_at = _moment(message.start, day_in)
         if said_at is None:
-            yield ImportItem(where, refused="It has no day or no time that there is.")
+            yield ImportItem(where, refused="It has no day or no time that there is; days of the Islamic calendar are not read.")
             continue
         speaker, text, kinds = _said("\n".join(message.rest.lines), endings)
         written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
@@ -194,11 +194,11 @@ def _order(starts: Iterator[re.Match[str]]) -> Callable[[int, int, int], date | 
         is_year_first = is_year_first or first > 31
         order.add(first, middle, year)
     if is_year_first:
-        return day_of
+        return day_of_phone
     is_american = last and last["after"] and last["after"].isupper() and last[0].lstrip(f"{MARK}[").count("/") > 1
     if order.is_day_first(in_doubt=not is_american):
-        return lambda first, second, third: day_of(third, second, first)
-    return lambda first, second, third: day_of(third, first, second)
+        return lambda first, second, third: day_of_phone(third, second, first)
+    return lambda first, second, third: day_of_phone(third, first, second)
 
 
 def _moment(start: re.Match[str], day_in: Callable[[int, int, int], date | None]) -> datetime | None:

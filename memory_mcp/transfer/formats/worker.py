@@ -109,7 +109,7 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
             else:
                 kept.append(part)
         if not count and not unreadable:
-            yield Failed(_nothing_in(left_out, of_formats[0].format))
+            yield Failed(_nothing_in(left_out))
             return
         yield Counted(count)
         if size > KEPT_BYTES:
@@ -129,12 +129,12 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
         yield Failed(None, "".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
 
 
-def _nothing_in(left_out: LeftOut, format_: Format) -> InvalidInput:
+def _nothing_in(left_out: LeftOut) -> InvalidInput:
     if kinds := [sentence("{}: {}", sentence(counted.kind), counted.count) for counted in left_out.kinds()]:
         return InvalidInput(
             "the file has nothing to import", "all of it is left out: {}", "Of scans, make texts first (OCR)", clauses(kinds)
         )
-    return InvalidInput("the file has nothing to import", "no text was found in the format {}", "Choose its format", format_)
+    return InvalidInput("the file has nothing to import", "read in its format, it has no text", "Choose another format")
 
 
 def _parts(asked: Asked, of_formats: list[FormatPart], left_out: LeftOut) -> Iterator[Recognized | Part]:
