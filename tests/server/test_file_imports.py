@@ -71,6 +71,20 @@ def test_a_lorebook_speaks_of_the_persona_by_its_name(send, own_http):
     assert "ニィロウは鐘を鳴らす。" in own_http.get("/api/export", headers=NILOU).text
 
 
+def test_a_zip_of_several_formats_says_what_was_stored_of_each_and_again_nothing(send, own_http):
+    files = packed(note_dot_md="苺が好き。", table_dot_csv="内容\n柿\n桃\n")
+    for stored in (1, 0):
+        job = send("a.zip", files)
+        expected = [
+            {"format": name, "stored": count * stored, "already_known": count * (1 - stored)}
+            for name, count in (("obsidian", 1), ("csv", 2))
+        ]
+        assert (job["format"], job["formats"], job["stored"]) == ("obsidian", expected, 3 * stored)
+    page = own_http.get("/ui/house/import", params={"job": job["id"]}, headers={**NILOU, "Accept-Language": "ja"})
+    assert "Obsidian・Markdown ノート (" in page.text
+    assert "見出し行のある表（CSV・.xlsx） (" in page.text
+
+
 FILES = {
     "jsonl": ("a.jsonl", lambda _: '{"content": "苺が好き。"}\n'.encode()),
     "text": ("日記.txt", lambda _: "苺が好き。".encode()),

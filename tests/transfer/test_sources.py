@@ -55,13 +55,15 @@ def test_marked_names_are_utf_8_beside_unmarked_ones(tmp_path: Path) -> None:
 
 
 def test_names_that_lead_out_are_counted_and_so_are_those_of_another_file(tmp_path: Path) -> None:
-    entries = [Named(name) for name in (b"a\\b.md", b"a/b.md", b"..\\evil.md", b"C:\\evil.md", b"\\\\host\\evil.md", b"a\\.git\\x")]
+    entries = [
+        Named(name) for name in (b"a\\b.md", b"a/b.md", b"..\\evil.md", b"C:\\evil.md", b"\\\\host\\evil.md", b"a\\.git\\x", b"a\\~$b.docx")
+    ]
     source = source_of(zipped(tmp_path / "a.zip", *entries))
     assert source.names() == ["a/b.md"]
     assert source.ignored() == {
         "files of the same name": ["a/b.md"],
         "files outside of the zip": ["../evil.md", "C:/evil.md", "//host/evil.md"],
-        "hidden files": ["a/.git/x"],
+        "hidden files": ["a/.git/x", "a/~$b.docx"],
     }
 
 

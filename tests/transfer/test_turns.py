@@ -1098,6 +1098,13 @@ def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_re
             [(None, "A nurse in Kyoto."), (None, "A cat"), (None, "Tea"), ("2025-01-03", "Berries"), ("2025-01-04", "Crab")],
             1,
         ),
+        (
+            "a.md",
+            "Here is what I know.\n\n**Work context**\n\nA nurse.\n\nWorks nights.\n\n**Brief history**\n\n*Recent months*\n\nPlans a trip.",
+            [(None, "A nurse."), (None, "Works nights."), (None, "Plans a trip.")],
+            1,
+        ),
+        ("a.md", "**Facts**\n\nThis is what I remember\n\n- A cat\n- Tea", [(None, "A cat"), (None, "Tea")], 1),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
         (

@@ -1,6 +1,5 @@
 """The routes: a call is read, gets what the persona remembers, and passes through to its vendor; what it answers passes back, and is kept."""
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -35,8 +34,6 @@ SESSION_HEADERS = ("x-session", "x-openwebui-chat-id")
 # The key with the scope that spending the server's keys needs; the chat brings it.
 CHAT_SCOPE = "chat.dashboard_scope"
 MEMORY_HEADER, OFF = "x-memory", "off"
-
-logger = logging.getLogger(__name__)
 
 
 async def complete(request: Request) -> Response:

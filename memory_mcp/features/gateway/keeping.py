@@ -101,19 +101,12 @@ class _Keeping:
         shown = place.transcript.exchanges[-2].answer if before else ""
         if before is None or not shown or not before.answered or before.answered == digest(shown) or not self._is_recent(before):
             return []
-        found = memories.by_keys(connection, before.stored("answer"))
-        revision, _ = private(
-            Revision(content=UNSTORABLE.sub("", shown)[:CONTENT_LIMIT], reason=ANSWERED_AGAIN), self.call.settings.privacy
-        )
+        content = UNSTORABLE.sub("", shown)[:CONTENT_LIMIT]
+        revision, _ = private(Revision(content=content, reason=ANSWERED_AGAIN), self.call.settings.privacy)
         rows.answer(connection, before.id, digest(shown))
-        return [
-            operation
-            for key, memory in found.items()
-            if memory.deleted_at is None
-            for operation in revise_stored(connection, self.persona.names, key, revision, self.call.local_now, self.call.settings.privacy)[
-                1
-            ]
-        ]
+        found = memories.by_keys(connection, before.stored("answer")).items()
+        revised = (self._revised(connection, key, revision) for key, memory in found if memory.deleted_at is None)
+        return [operation for operations in revised for operation in operations]
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
         """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again. Where the client
@@ -140,8 +133,11 @@ class _Keeping:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None or memory.deleted_at is None or (memory.expires_at and memory.expires_at <= self.call.now):
             return ()
-        restored = Revision(restore=True, reason=LEFT)
-        return revise_stored(connection, self.persona.names, key, restored, self.call.local_now, self.call.settings.privacy)[1]
+        return self._revised(connection, key, Revision(restore=True, reason=LEFT))
+
+    def _revised(self, connection: apsw.Connection, key: str, revision: Revision) -> Sequence[Operation]:
+        call = self.call
+        return revise_stored(connection, self.persona.names, key, revision, call.local_now, call.settings.privacy)[1]
 
     def _stored(self, connection: apsw.Connection, turns: Iterable[int]) -> list[str]:
         keys = rows.keys_of(connection, turns)

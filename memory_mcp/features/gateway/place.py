@@ -79,7 +79,7 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
     parent: int | None = None
     for exchange in transcript.exchanges:
         rest = exchange
-        while (parent or is_running) and (told := _told(rest, parent, after)):
+        while (parent or is_running) and (parent, rest.digest) not in after and (told := _told(rest, parent, after)):
             exchanges.append(Exchange(rest.said[: told[0]]))
             found.append(told[1])
             rest, parent = Exchange(rest.said[told[0] :], rest.answer), told[1].id

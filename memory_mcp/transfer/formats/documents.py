@@ -89,11 +89,7 @@ class Part:
 
 
 def read(source: Source) -> Iterator[ImportItem]:
-    """Yields a row for each piece of the documents.
-
-    Raises:
-        NotInstalled: the libraries are not there.
-    """
+    """Yields a row for each piece of the documents. Without the libraries each is refused with the command that installs them."""
     yield from each_file(source, lambda name: _read_file(source, name), ends_in(*SUFFIXES))
 
 
@@ -244,6 +240,7 @@ def _by_markitdown(converter: str, suffix: str) -> Callable[[bytes, str], Iterat
         import markitdown  # noqa: PLC0415  as above
         from markitdown import converters  # noqa: PLC0415
 
+        logging.getLogger("bs4").setLevel(logging.CRITICAL)  # as pypdf's
         if suffix in HTML_SUFFIXES:
             reader, data = _flat_converter(), _html(data, name)
         else:

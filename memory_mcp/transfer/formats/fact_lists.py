@@ -35,7 +35,11 @@ _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)|\d年|元年")
 _NO_TIME = re.compile(r"unknown|no date|date unknown|不明|日付不明|日付なし", re.IGNORECASE)
 _FIGURES = re.compile(r"(\d{4})[-/.年]\s?(\d{1,2})(?:[-/.月]\s?(\d{1,2})日?(?:[T ][\d:.+Z-]{2,30})?|月?)")
 _DAY_FIRST = re.compile(r"(?P<time>\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?)(?:\s{0,3}(?P<sign>[-–—:：])\s{0,3}|\s)(?P<said>.*)", re.DOTALL)
-_HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?|【[^【】]{1,60}】")
+_HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?|\*[^*\s][^*]{0,60}\*|【[^【】]{1,60}】")
+# The headings of what Claude remembers, above paragraphs.
+_OF_CLAUDE = re.compile(
+    r"^\*\*(?:Work context|Personal context|Top of mind|Brief history|Other instructions)\*\*[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
 # A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee. 2025-01-05: milk.
 _GLUED = re.compile(r"\[[^\[\]\n]{0,20}\d{4}[^\[\]\n]{0,20}\] ?[-–—:]")
 _NEXT_DAY = re.compile(r"(?<=[^\d\s][。．.!?！？])\s{0,3}(?=\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?\s{0,3}[:：])")
@@ -56,11 +60,11 @@ _ANSWER = frozenset({"jsonrpc", "id", "result", "content", "structuredContent", 
 
 
 def recognizes(head: Head) -> bool:
-    """A text of such lines, at least two of them or one with a day, with few sentences around them; or JSON of strings, alone, in a tool's answer, or with few
-    sentences around it."""
+    """A text of such lines, at least two of them or one with a day, with few sentences around them, or of paragraphs under Claude's headings; or JSON of
+    strings, alone, in a tool's answer, or with few sentences around it."""
     if head.text:
         text = head.text.lstrip("\ufeff")
-        return _facts_within(text) is not None or _is_list(text, is_note=head.suffix != ".txt")
+        return _facts_within(text) is not None or _is_list(text, is_note=head.suffix != ".txt") or len(_OF_CLAUDE.findall(text)) > 1
     return head.suffix == ".json" and (isinstance(head.first, str) or (not is_too_deep(head.first) and _has_facts(head.first)))
 
 
@@ -212,7 +216,7 @@ def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions
     for kind, number, line in _classified(lines):
         # A paragraph below a heading is what the heading is about.
         is_below_heading = kind == "heading" or (is_below_heading and kind == "sentence")
-        is_item = kind == "item" or (is_below_heading and section and kind == "sentence")
+        is_item = kind == "item" or (is_below_heading and section and kind == "sentence" and not _ABOUT.search(line))
         if kind == "further":
             item.append(line.strip())
             continue

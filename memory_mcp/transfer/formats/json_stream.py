@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import InvalidInput, NotInstalled
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.wording import sentence
@@ -116,7 +116,7 @@ def each_file(source: Source, read: Callable[[str], Iterator[ImportItem]], wants
                 yield from read(name)
             else:
                 yield ImportItem(name, left_out=OTHER_FILES)
-        except (InvalidInput, OSError) as error:
+        except (InvalidInput, NotInstalled, OSError) as error:
             yield ImportItem(name, refused=str(error))
 
 

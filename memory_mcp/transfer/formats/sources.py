@@ -29,7 +29,8 @@ INNER_ZIPS_LIMIT_BYTES = 512 * 1024**2
 # A character card with its pictures is a zip, too.
 ZIP_SUFFIXES = frozenset({ZIP_SUFFIX, ".charx"})
 _PICTURES_WITH_ZIP = frozenset({".jpg", ".jpeg"})
-_HIDDEN_PREFIXES = (".", "__MACOSX")
+# Also what a Mac packs beside a file, and what Office puts beside one that is open.
+_HIDDEN_PREFIXES = (".", "__MACOSX", "~$")
 _ENCRYPTED_FLAG, _UTF8_FLAG = 0x1, 0x800
 # How files begin that Office saves with a password, and its old ones; and other files that are no texts.
 _OF_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -83,7 +84,7 @@ class Folder:
         names: list[str] = []
         for path in self._root.rglob("*"):
             relative = path.relative_to(self._root)
-            if not any(part.startswith(".") for part in relative.parts) and path.is_file():
+            if not any(part.startswith(_HIDDEN_PREFIXES) for part in relative.parts) and path.is_file():
                 names.append(relative.as_posix())
                 _check_count(len(names))
         return sorted(names)

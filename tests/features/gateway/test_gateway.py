@@ -428,7 +428,7 @@ def test_a_conversation_that_is_resent_regenerated_edited_and_left_is_stored_as_
     )
 
 
-def test_two_conversations_that_began_alike_and_go_on_by_turns_are_both_kept(http, model):
+def test_two_conversations_that_began_alike_and_go_on_by_turns_are_both_kept(http, model, gateway):
     one, other = Client(http), Client(http)
     model.steps = ["一人目への答え", "二人目への答え"]
     for client in (one, other):
@@ -436,6 +436,7 @@ def test_two_conversations_that_began_alike_and_go_on_by_turns_are_both_kept(htt
     for number in range(1, 4):
         one.say(f"一人目の{number}回目の話")
         other.say(f"二人目の{number}回目の話")
+        gateway.clock.now += timedelta(minutes=1)
     said = [f"{who}の{number}回目の話" for who in ("一人目", "二人目") for number in range(1, 4)]
     told = [text for text in one.stored() if "回目" in text]
     assert told == sorted([*said, *(f"echo: {text}" for text in said)])
@@ -464,17 +465,27 @@ def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_
 
 
 @pytest.mark.parametrize("names", [(), ("健太", "葵")])
-def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, names):
+def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, gateway, names):
     client = Client(http)
     texts = [f"{number}番目の話" for number in range(1, 5)]
     said = [{"role": "user", "content": text, **({"name": names[at % 2]} if names else {})} for at, text in enumerate(texts)]
     for number in (1, 2, 2, 4):  # the second is asked again, the third was never asked alone
         client.post(said[:number]).raise_for_status()
+        gateway.clock.now += timedelta(minutes=1)
     assert client.stored() == sorted([*texts, *(f"echo: {texts[at]}" for at in (0, 1, 3))])
     client.post([*said, {"role": "assistant", "content": f"echo: {texts[3]}"}, {"role": "user", "content": "最後の話"}])
     found = http.get("/api/memories", headers=client.headers).json()["memories"]
     assert len(found) == 9
     assert len({memory["session_id"] for memory in found}) == 1
+
+
+def test_what_was_said_and_answered_in_one_row_stays_one_turn(http, model, gateway):
+    client = Client(http, **{"X-Session": "room"})
+    one, two = ({"role": "user", "content": f"{number}番目の話"} for number in (1, 2))
+    for said in ([one, two], [one], [one, two]):  # its user takes out the second, and puts it back
+        client.post(said)
+        gateway.clock.now += timedelta(minutes=1)
+    assert client.stored().count("2番目の話") == 1
 
 
 def as_sillytavern(*said, prompt=""):
