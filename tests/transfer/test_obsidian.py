@@ -366,6 +366,15 @@ def test_a_front_matter_says_the_day_as_people_write_it(tmp_path: Path, front: s
     assert row["content"] == "明日は歯医者。" + ("\n\ndate: いつか" if "いつか" in front else "")
 
 
+def test_a_front_matter_may_be_toml(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", '+++\ntitle = "宿"\ndate = 2019-10-17\ntags = ["旅"]\n+++\n明日は歯医者。\n')
+    write(tmp_path / "b.md", "+++\nno toml\n+++\n本文\n")
+    found = Read(tmp_path)
+    row, other = found.rows
+    assert (row["occurred_at"], row["tags"], row["content"]) == ("2019-10-17", ["旅"], "明日は歯医者。\n\ntitle: 宿")
+    assert (other["content"], found.reported) == ("+++\nno toml\n+++\n本文", ["b.md: its front matter can't be read and stays in the text"])
+
+
 @pytest.mark.parametrize("name", ["日記/2019/10/07.md", "日記/2019年/10月/7日.md", "2019/2019-10/07.md"])
 def test_folders_and_a_title_say_the_day_together(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, "花見")

@@ -54,6 +54,11 @@ def test_a_paragraph_that_is_said_again_is_a_memory_of_its_own_and_a_line_of_sta
     assert {row.get("key") for row in read if row["content"] != "特になし。"} == {None}
 
 
+def test_code_between_fences_is_one_paragraph(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.md", "手順：\n```sh\ncd a\n\nmake\n```\n\n次\n\n~~~\n```\n\nx\n~~~\n\n```\n開いたまま\n\n終わり\n")
+    assert contents(path) == ["手順：\n```sh\ncd a\n\nmake\n```", "次", "~~~\n```\n\nx\n~~~", "```\n開いたまま", "終わり"]
+
+
 def test_a_heading_stays_with_what_follows_it(tmp_path: Path) -> None:
     path = write(tmp_path / "a.md", "# 買い物\n\n## 今日\n\n牛乳\n\n卵\n\n# 終わり\n")
     assert contents(path) == ["# 買い物\n## 今日\n牛乳", "卵", "# 終わり"]

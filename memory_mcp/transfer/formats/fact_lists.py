@@ -19,6 +19,7 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import text_lines
 from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.transfer.line_fields import is_too_deep
+from memory_mcp.wording import sentence
 
 FORM = "facts"
 SENTENCES = "sentences around a list of facts"
@@ -72,7 +73,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
     is_json = name.lower().endswith(".json")
     within = None if is_json else _facts_within(Head(source, name).text.lstrip("\ufeff"))
     if not (is_json or within):
-        yield from _of_lines(text_lines(source, name), f"{name}, line ", options)
+        yield from _of_lines(text_lines(source, name), name, options)
         return
     value, sentences = within or (None, [])
     yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
@@ -80,7 +81,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
     entries = (entry for value in values for entry in ([value] if _is_fact(value) else _listed(value)))
     former = set[int]()
     for number, entry in enumerate(entries, start=1):
-        for item in _of_json(entry, f"{name}, entry {number}", options):
+        for item in _of_json(entry, sentence("{}, entry {}", name, number), options):
             # Equal texts of several days were one memory: it is the first.
             keys = {hash(key) for key in (item.row or {}).get("former_keys", ())}
             if item.row and keys and keys <= former:
@@ -194,7 +195,7 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
             for entry in _listed(within[0]):
                 yield from _of_json(entry, where, options)
         elif _is_list(text):
-            yield from _of_lines(enumerate(text.split("\n"), start=1), f"{where}, line ", options)
+            yield from _of_lines(enumerate(text.split("\n"), start=1), where, options)
         else:
             yield ImportItem(where, left_out=SENTENCES)
         return
@@ -219,12 +220,12 @@ def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions
         if kind == "further":
             item.append(line.strip())
             continue
-        yield from _fact("\n".join(item), f"{where}{begun}", options, section)
+        yield from _fact("\n".join(item), sentence("{}, line {}", where, begun), options, section)
         item, begun = ([line], number) if is_item else ([], number)
         section = _section(line) if kind == "heading" else section
         if kind == "sentence" and not is_item:
-            yield ImportItem(f"{where}{number}", left_out=SENTENCES)
-    yield from _fact("\n".join(item), f"{where}{begun}", options, section)
+            yield ImportItem(sentence("{}, line {}", where, number), left_out=SENTENCES)
+    yield from _fact("\n".join(item), sentence("{}, line {}", where, begun), options, section)
 
 
 def _unglued(line: str) -> list[str]:

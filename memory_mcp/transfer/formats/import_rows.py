@@ -83,7 +83,12 @@ class KindCount:
     @property
     def where(self) -> str:
         """Such as `a.md; b.md; …`."""
-        return "; ".join([*self.places, *(["…"] if self.count > len(self.places) else [])])
+        return "; ".join(self.named)
+
+    @property
+    def named(self) -> list[str]:
+        """The places, and `…` if there are further ones."""
+        return [*self.places, *(["…"] if self.count > len(self.places) else [])]
 
 
 class LeftOut:

@@ -9,6 +9,7 @@ from typing import Any
 from memory_mcp.errors import InvalidInput, NotInstalled
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.wording import sentence
 
 CONVERSATIONS = re.compile(r"\A(?:.*/)?+conversations(?:[-_]\d+)?\.json")
 
@@ -99,6 +100,11 @@ def json_object(line: str | bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
+
+
+def position_of(error: ValueError | RecursionError) -> str:
+    """Where JSON can't be read, as far as it is known."""
+    return sentence("at line {}, character {}", error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else str(error)
 
 
 def each_file(source: Source, read: Callable[[str], Iterator[ImportItem]], wants: Callable[[str], object] = bool) -> Iterator[ImportItem]:
@@ -223,7 +229,7 @@ class _Window:
                 if isinstance(error, RecursionError):
                     raise InvalidInput("{} is not read", "it is nested too deeply", "Fetch the export again", self._name) from error
                 if not self._more(len(self._text) - self._offset):
-                    raise self._broken(str(error)) from error
+                    raise self._broken(position_of(error)) from error
             else:
                 return value
 
@@ -234,7 +240,7 @@ class _Window:
         try:
             return json.loads(self._text.rstrip().removesuffix("```"))
         except (ValueError, RecursionError) as error:
-            raise self._broken(str(error)) from error
+            raise self._broken(position_of(error)) from error
 
     def _seek(self) -> bool:
         """Skips what is between values; False at the end of the window."""

@@ -15,9 +15,10 @@ from memory_mcp.language.relation_notation import STANDARD_TYPES, format_relatio
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.fact_lists import SENTENCES
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
-from memory_mcp.transfer.formats.json_stream import each_file, ends_in, lines
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in, lines, position_of
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES
+from memory_mcp.wording import sentence
 
 FORM = "mcp-memory"
 _DECODER = json.JSONDecoder()
@@ -45,7 +46,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
     def graph(name: str) -> Iterator[ImportItem]:
         for number, text in _texts(source, name):
             for further, value in _values(_FENCES.sub("", text) if is_text(name) else text):
-                where = f"{name}, line {number + further}"
+                where = sentence("{}, line {}", name, number + further)
                 is_sentence = is_text(name) and isinstance(value, _Unreadable) and value.is_sentence
                 yield from [ImportItem(where, left_out=SENTENCES)] if is_sentence else _read_value(value, where)
 
@@ -91,7 +92,7 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
             value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             unreadable += 1
-            yield line, _Unreadable(str(error), is_sentence=text[at] not in "{[")
+            yield line, _Unreadable(position_of(error), is_sentence=text[at] not in "{[")
             following = text.find("\n", at)
             at = following if following >= 0 else len(text)
         else:
@@ -108,7 +109,7 @@ def _first_of_value(text: str, at: int) -> int:
 
 def _read_value(value: Any, where: str) -> Iterator[ImportItem]:
     if isinstance(value, _Unreadable):
-        yield ImportItem(where, refused=f"It is not JSON: {value.why}.")
+        yield ImportItem(where, refused=sentence("It is not JSON: {}.", value.why))
         return
     for part in _unwrapped(value):
         if _is_graph(part):

@@ -94,7 +94,9 @@ def exported_note(name: str, note: Note) -> ImportItem:
     allowed = VERSION_FIELDS if VERSION in fields else FIELDS
     kept = {field: value for field, value in fields.items() if field in allowed}
     if not kept.keys() & {"key", VERSION}:
-        return ImportItem(name, refused=f"Its front matter has {MARK} but no key. Remove that line to store the note as a new memory.")
+        return ImportItem(
+            name, refused=sentence("Its front matter has {} but no key. Remove that line to store the note as a new memory.", MARK)
+        )
     if isinstance(kept.get("tags"), list | str):
         kept["tags"] = kept["tags"] if isinstance(kept["tags"], list) else [kept["tags"]]
         kept["tags"] = [str(tag) for tag in kept["tags"]]  # an editor writes 2025 without quotes, which YAML reads as a number

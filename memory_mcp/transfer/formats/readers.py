@@ -33,6 +33,7 @@ from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Selected, Source, is_zip, source_of
 from memory_mcp.transfer.formats.table import ROWS, TABLE, database
 from memory_mcp.transfer.line_fields import is_too_deep
+from memory_mcp.wording import sentence
 
 FILES_NAMED = 5
 
@@ -157,7 +158,9 @@ def _refuse_kind(path: Path) -> None:
             path.name,
         )
     if others := next((others for suffixes, others in _SAVED_OTHERWISE.items() if suffix in suffixes.split()), ""):
-        raise InvalidInput("{} is not read", "files of the kind {} are not", "Save what is in it as {}", path.name, suffix, others)
+        raise InvalidInput(
+            "{} is not read", "files of the kind {} are not", "Save what is in it as {}", path.name, suffix, sentence(others)
+        )
 
 
 def _of_many(source: Source, path: Path) -> list[FormatPart]:

@@ -178,7 +178,7 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: It
             return
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
-    yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * sum(map(any, head[:at]))
+    yield from [ImportItem(sentence("{}, above its header", name), left_out="lines above the header of a table")] * sum(map(any, head[:at]))
     header, fields = head[at], _fields(head[at])
     below = list(
         _with_shown(chain(enumerate(head[at + 1 :], start=at + 2), table), [cells for cells in merged if cells.first_row > at + 1])

@@ -36,7 +36,11 @@ _KANA = re.compile("[ぁ-ヺ]")
 _LEAST_KANA = 0.3
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
-_BLANK_LINES = re.compile(r"\n\s*\n")
+# A code fence that is closed is one block, whatever blank lines it has.
+_FENCE_OR_BLANK_LINES = re.compile(
+    r"(?P<fence>^[ \t]{0,3}(?P<marks>```++|~~~++).*+(?:\n(?![ \t]{0,3}(?P=marks)).*+)*+\n[ \t]{0,3}(?P=marks)[`~]*+[ \t]*+$)|\n\s*\n",
+    re.MULTILINE,
+)
 _HEADING = re.compile(r"#{1,6} ")
 _ID_OF_NOTION = re.compile(r"(?<=\S) [0-9a-f]{32}\Z")
 
@@ -113,7 +117,7 @@ def paragraphs(text: str) -> list[str]:
         return [*blocks_so_far, *paragraphs(text[keys[-1][1] :])]
     blocks: list[str] = []
     headings: list[str] = []
-    for block in _BLANK_LINES.split(text):
+    for block in _blocks(text):
         lines = block.strip("\n")
         if all(map(_HEADING.match, lines.split("\n"))):
             headings.append(lines)
@@ -121,6 +125,15 @@ def paragraphs(text: str) -> list[str]:
             blocks.append("\n".join([*headings, lines]))
             headings = []
     return [*blocks, "\n".join([*headings, ""])] if headings else blocks
+
+
+def _blocks(text: str) -> Iterator[str]:
+    begun = 0
+    for found in _FENCE_OR_BLANK_LINES.finditer(text):
+        if not found["fence"]:
+            yield text[begun : found.start()]
+            begun = found.end()
+    yield text[begun:]
 
 
 def _cut(paragraph: str) -> list[str]:
