@@ -4,13 +4,13 @@ The formats of other programs are read here, on the client side, and sent as JSO
 """
 
 import dataclasses
+import functools
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
+TEXT_TABLES = frozenset({".csv", ".tsv"})
 
 
 class ExportFormat(StrEnum):
@@ -78,32 +79,37 @@ def import_memories(
     # Imported here: the other commands don't need the readers.
     from memory_mcp.transfer.formats.import_rows import ReadOptions  # noqa: PLC0415
     from memory_mcp.transfer.formats.processes import read_apart  # noqa: PLC0415
-    from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting  # noqa: PLC0415
-    from memory_mcp.transfer.formats.tables import WORKBOOK  # noqa: PLC0415
+    from memory_mcp.transfer.formats.readers import by_persona, forgetting, parts_of  # noqa: PLC0415
     from memory_mcp.transfer.formats.worker import Asked  # noqa: PLC0415
 
     def note(text: str) -> None:
         tell("memory-mcp: {}", text, err=True)
 
-    kind = detect_format(path, format_)
-    if kind is Format.JSON_LINES:
+    parts = parts_of(path, format_)
+    formats = [part.format for part in parts]
+    if formats == [Format.JSON_LINES]:
         _import_lines(connection(url, persona, pool=pool), path, dry_run)
         return
-    if forget_deleted and kind is not Format.OBSIDIAN:
-        raise InvalidInput("{} has no notes that could be deleted", "", "Remove --forget-deleted", kind)
-    if replace and kind is not Format.CHARACTER:
-        raise InvalidInput("{} has no character", "", "Remove --replace", kind)
-    server_of = cache(lambda name: connection(url, name, pool=pool))
-    is_of_character = kind in (Format.CHARACTER, Format.LOREBOOK)
-    character = _character(server_of(persona)) if is_of_character else ""
+    if forget_deleted and Format.OBSIDIAN not in formats:
+        raise InvalidInput("{} has no notes that could be deleted", "", "Remove --forget-deleted", formats[0])
+    if replace and Format.CHARACTER not in formats:
+        raise InvalidInput("{} has no character", "", "Remove --replace", formats[0])
+    server_of = functools.cache(lambda name: connection(url, name, pool=pool))
+    character = "" if {Format.CHARACTER, Format.LOREBOOK}.isdisjoint(formats) else _character(server_of(persona))
     options = dataclasses.replace(ReadOptions.of(me, timezone, replace=replace), character=character)
-    if kind is Format.DOCUMENT or path.suffix.lower() == WORKBOOK:  # whatever is in one, the libraries that read it have limits
-        with read_apart(Asked(path, kind, persona or "", options), note) as (total, rows):
-            refused = [_import_rows(server_of(persona), path, kind, rows, dry_run, total)]
+    has_documents = not {Format.DOCUMENT, Format.CSV}.isdisjoint(formats) and path.suffix.lower() not in TEXT_TABLES
+    if has_documents:  # whatever is in one, the libraries that read it have limits
+        asked = Asked(path, format_, persona or "", options, forget_deleted)
+        with read_apart(asked, note) as (total, by_format):
+            refused = [_import_parts(server_of(persona), path, formats, by_format, dry_run, total)]
+    elif len(parts) > 1:
+        by_format = ((part.format, rows) for part in parts for _, rows in by_persona(part, options, note, persona))
+        kept = ((kind, forgetting(rows) if forget_deleted else rows) for kind, rows in by_format)
+        refused = [_import_parts(server_of(persona), path, formats, kept, dry_run)]
     else:
         refused = [
-            _import_rows(server_of(name), path, kind, forgetting(rows) if forget_deleted else rows, dry_run)
-            for name, rows in by_persona(path, kind, options, note, persona)
+            _import_parts(server_of(name), path, formats, [(formats[0], forgetting(rows) if forget_deleted else rows)], dry_run)
+            for name, rows in by_persona(parts[0], options, note, persona)
         ]
     if any(refused):
         raise typer.Exit(1)
@@ -214,10 +220,15 @@ def _import_lines(server: "Connection", path: Path, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def _import_rows(
-    server: "Connection", path: Path, kind: Format, rows: Iterator["ImportItem"], dry_run: bool, total: int | None = None
+def _import_parts(
+    server: "Connection",
+    path: Path,
+    formats: list[Format],
+    parts: Iterable[tuple[Format, Iterator["ImportItem"]]],
+    dry_run: bool,
+    total: int | None = None,
 ) -> int:
-    """Imports the rows into one persona. Returns how many were refused."""
+    """Imports the rows of each format into one persona. Returns how many were refused."""
     from memory_mcp.transfer.formats.import_rows import LeftOut  # noqa: PLC0415  as above
     from memory_mcp.transfer.formats.readers import json_lines  # noqa: PLC0415
     from memory_mcp.transfer.formats.table import ROWS  # noqa: PLC0415
@@ -225,30 +236,55 @@ def _import_rows(
     refused: list[ImportItem] = []
     left_out = LeftOut()
     origins: list[str] = []
-    with progress(sentence("importing {}", kind), total) as advance:
-        lines = json_lines(rows, refused.append, origins.append, left_out.add)
-        counts = server.import_rows(lines, advance, on_known=ROWS[kind].clash, dry_run=dry_run)
+    counts_of: dict[Format, dict[str, Any]] = {}
+    errors: list[dict[str, Any]] = []
+    with progress(sentence("importing {}", ", ".join(formats)), total) as advance:
+        for kind, rows in parts:
+            sent = len(origins)
+            lines = json_lines(rows, refused.append, origins.append, left_out.add)
+            counts_of[kind] = server.import_rows(lines, advance, on_known=ROWS[kind].clash, dry_run=dry_run)
+            errors += [{**error, "line": sent + error["line"]} for error in counts_of[kind].pop("errors")]
+    counts = functools.reduce(_added, counts_of.values())
     for gone in counts.get("deleted_notes", []):
         tell("{} is no longer in the vault: {}", gone["note"], ", ".join(gone["keys"]))
     if counts.get("deleted_notes"):
         tell("To move these memories to the trash, import the vault again with --forget-deleted")
     if not origins and not refused:
-        raise InvalidInput("{} has nothing to import", "no text was found in the format {}", "Check the path, or set --format", path, kind)
+        raise InvalidInput(
+            "{} has nothing to import", "no text was found in the format {}", "Check the path, or set --format", path, formats[0]
+        )
     counts["refused"] += len(refused)
-    counts["errors"] += [{"line": len(origins) + number, "reason": item.refused} for number, item in enumerate(refused, start=1)]
-    _print_table(counts, kind, left_out)
+    errors += [{"line": len(origins) + number, "reason": item.refused} for number, item in enumerate(refused, start=1)]
+    _print_table(counts_of, counts["refused"], left_out)
     origins += [item.where for item in refused]
-    report(counts, [origins[error["line"] - 1] for error in counts["errors"]])
+    report({**counts, "errors": errors}, [origins[error["line"] - 1] for error in errors])
     return int(counts["refused"])
 
 
-def _print_table(counts: dict[str, Any], kind: Format, left_out: "LeftOut") -> None:
-    """Prints which program a file is of, and what became of each entry."""
-    typer.echo(f"{terms().term('import_format', kind)}:")
-    rows = [(counts["stored"], worded("stored")), (counts["already_known"], worded("known already"))]
-    rows += [(counts["revised"], worded("revised"))] if counts.get("revised") else []
+def _added(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The counts of two imports into one persona together: numbers and lists are added, also those by kind."""
+
+    def both(one: Any, other: Any) -> Any:
+        if isinstance(one, dict):
+            return _added(one, other)
+        return one if isinstance(one, str | bool) else one + other
+
+    return {**second, **{name: both(value, second[name]) if name in second else value for name, value in first.items()}}
+
+
+def _print_table(counts_of: dict[Format, dict[str, Any]], refused: int, left_out: "LeftOut") -> None:
+    """Prints which programs the files are of, and what became of each entry."""
+    names = {kind: terms().term("import_format", kind) for kind in counts_of}
+    typer.echo(f"{', '.join(names.values())}:")
+    rows = []
+    for kind, counts in counts_of.items():
+        of_kind = f": {names[kind]}" if len(names) > 1 else ""
+        told = {"stored": "stored", "already_known": "known already", "revised": "revised"}
+        rows += [
+            (counts[name], worded(words) + of_kind) for name, words in told.items() if name in counts and (counts[name] or not of_kind)
+        ]
     rows += [(counted.count, f"{worded('left out')}: {terms().left_out(counted.kind)} ({counted.where})") for counted in left_out.kinds()]
-    for count, words in [*rows, (counts["refused"], worded("refused"))]:
+    for count, words in [*rows, (refused, worded("refused"))]:
         typer.echo(f"{count:>8,}  {words}")
 
 

@@ -46,7 +46,7 @@ class Canceled(Exception):
 
 @dataclass(slots=True, eq=False)
 class ImportJob:
-    """One import, of the persona's owner or of a token. `total` is the number of entries, once they are counted; `refused` names the
+    """One import, of the persona's owner or of a token. `format` is that of its first files, `of_formats` has the counts of each; `total` is the number of entries, once they are counted; `refused` names the
     first places and reasons, `unreadable` counts entries that no line could be made of; `error` is why it failed.
     """
 
@@ -57,6 +57,7 @@ class ImportJob:
     token: str | None = None
     state: State = "waiting"
     format: str = ""
+    of_formats: dict[str, dict[str, int]] = field(default_factory=dict)
     done: int = 0
     total: int | None = None
     result: ImportResult = field(default_factory=ImportResult)

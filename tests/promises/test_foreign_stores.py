@@ -17,7 +17,7 @@ from memory_mcp.features.adoption.layout import legacy_items
 from memory_mcp.graph.update.cooccurrence import update_graph
 from memory_mcp.personas.registry import Personas
 from memory_mcp.transfer.formats.import_rows import LeftOut, ReadOptions
-from memory_mcp.transfer.formats.readers import by_persona, database, detect_format, json_lines
+from memory_mcp.transfer.formats.readers import FormatPart, by_persona, database, detect_format, json_lines
 from memory_mcp.transfer.jsonlines import ExportOptions, ImportOptions, export_lines, import_lines
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ NAME = "kept"
 def import_database(personas, path, zone, persona=None):
     """What `memory-mcp import` does. Returns what was refused."""
     refused = []
-    for name, items in by_persona(path, detect_format(path), ReadOptions(), print, persona):
+    for name, items in by_persona(FormatPart(detect_format(path), path), ReadOptions(), print, persona):
         origins = []
         read = list(items)
         refused += [item.where for item in read if item.refused]

@@ -74,6 +74,13 @@ def test_the_user_may_have_a_name_and_the_keys_stay(tmp_path: Path) -> None:
     assert named[0].row["key"] == first[0].row["key"]
 
 
+def test_a_chat_that_went_on_keeps_its_keys(tmp_path: Path) -> None:
+    later = {"_id": "m3", "handle": "ユウ", "userId": "anon", "msg": "ありがとう", "parent": "m2"}
+    longer = {**AGNAI, "treeLeafId": "m3", "messages": [*AGNAI["messages"], later]}
+    before, after = ([item.row["key"] for item in read(tmp_path / "a.json", chat) if item.row] for chat in (AGNAI, longer))
+    assert (after[:2], len(after)) == (before, 3)
+
+
 def test_messages_that_name_each_other_as_the_one_before_end(tmp_path: Path) -> None:
     circle = [{"_id": "a", "msg": "x", "parent": "b"}, {"_id": "b", "msg": "y", "parent": "a"}]
     rows = [item.row for item in read(tmp_path / "a.json", {"messages": circle, "treeLeafId": "a"}) if item.row]

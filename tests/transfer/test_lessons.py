@@ -71,9 +71,9 @@ def test_a_bullet_of_an_earlier_playbook_is_read_too(tmp_path):
 def test_summaries_of_claude_mem_are_experiences_and_observations_facts(tmp_path):
     rows, left = found(lessons.read, tmp_path / "mem.json", EXPORT)
     assert detect_format(tmp_path / "mem.json") is Format.CLAUDE_MEM
-    assert read(rows[0]["content"]) == Experience("Fix login", lesson="Cookies expire\nDone")
-    assert (rows[1]["kind"], rows[1]["content"], rows[1]["category"]) == ("fact", "Login fixed\nThe cookie", "bugfix")
-    assert rows[0]["created_at"].startswith("2026-01-01")
+    assert (rows[0]["kind"], rows[0]["content"], rows[0]["category"]) == ("fact", "Login fixed\nThe cookie", "bugfix")
+    assert read(rows[1]["content"]) == Experience("Fix login", lesson="Cookies expire\nDone")
+    assert rows[1]["created_at"].startswith("2026-01-01")
     assert left == ["summaries without a request or what was learned", "sessions"]
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, knowledge_graph, mem0, memory_service
-from memory_mcp.transfer.formats.import_rows import ImportItem, LeftOut
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, LeftOut
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.formats.table import ROWS
 
 MEMORY = {
     "id": "a1",
@@ -65,6 +66,33 @@ def test_memories_of_several_forms_in_one_list_are_all_read(tmp_path: Path) -> N
     assert ["mem0" in row["metadata"] for row in rows] == [False, False, False, True]
     assert [one.left_out for one in found if one.left_out] == ["memories without a text"]
     assert [one.where for one in found if one.refused] == ["a.json, memory 6"]
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        '{"memories": ["苺が好き", "左利き"',
+        '{"total": 2, "results": [{"id": "1", "memory": "苺が好き"}, {"id": "2", "memory": "左利き"}',
+        '{"export_metadata": {}, "memories": [{"content": "苺が好き", "content_hash": "1"}, {"content": "左利き", "content_hash": "2"}',
+    ],
+)
+def test_the_entries_of_a_list_in_an_object_are_read_one_by_one_up_to_what_is_no_json(tmp_path: Path, beginning: str) -> None:
+    kind = detect_format(write(tmp_path / "whole.json", f"{beginning}]}}"))
+    found = list(ROWS[kind].read(write(tmp_path / "a.json", f"{beginning}, x]}}"), NO_OPTIONS, print))
+    assert [one.row["content"] for one in found if one.row] == ["苺が好き", "左利き"]
+    assert len([one for one in found if one.refused]) == 1
+
+
+def test_facts_without_ids_are_known_by_the_keys_that_they_had_as_memories_of_mem0(tmp_path: Path) -> None:
+    listed = [{"memory": "苺が好き", "date": day} for day in ("2025-01-03", "2025-01-04")] + [
+        {"memory": "左利き"},
+        {"memory": "猫", "id": "1"},
+    ]
+    path = write(tmp_path / "a.json", {"results": listed})
+    berries, _, left_handed, cat = (row["key"] for row in read(mem0.read, path)[0])
+    assert detect_format(path) is Format.FACTS
+    found = [one.row for one in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if one.row]
+    assert [row.get("former_keys") for row in found] == [[berries], None, [left_handed], [cat]]
 
 
 def test_relations_of_mem0_are_lines_of_the_graph_and_what_has_no_field_is_kept(tmp_path: Path) -> None:

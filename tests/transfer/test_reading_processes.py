@@ -46,11 +46,12 @@ def test_a_file_is_recognized_counted_and_read_in_order(processes, tmp_path):
     assert shape(told) == [
         Recognized(Format.JSON_LINES),
         Counted(PART_LINES + 1),
+        Recognized(Format.JSON_LINES),
         (Part, [PART_LINES, 0]),
         (Part, [1, 0]),
         End(""),
     ]
-    assert [place for place, _ in told[2].lines[:2]] == ["line 1", "line 2"]
+    assert [place for place, _ in told[3].lines[:2]] == ["line 1", "line 2"]
 
 
 def test_no_part_and_no_line_is_longer_than_what_is_stored_at_once(tmp_path):
@@ -107,7 +108,7 @@ def test_what_takes_too_long_to_read_is_ended_and_said(tmp_path):
 def test_a_file_that_would_need_too_much_memory_is_refused_and_others_are_read(tmp_path):
     processes = ReadingProcesses(memory_limit_bytes=300 * 1024**2)
     with pytest.raises(InvalidInput, match="that takes more than 300 MiB of memory"):
-        read(processes, written(tmp_path / "a.json", '{"memories": [' + ("[]," * 4_000_000)[:-1] + "]}"))
+        read(processes, written(tmp_path / "a.json", '{"memories": [[' + ("[]," * 4_000_000)[:-1] + "]]}"))
     assert isinstance(read(processes, written(tmp_path / "a.txt", "a"))[-1], End)
     processes.close()
 
@@ -136,7 +137,7 @@ def test_a_process_that_dies_is_told_of_and_the_next_file_has_another(processes,
 
 
 def test_what_was_not_foreseen_is_told_with_its_trace(tmp_path, monkeypatch):
-    monkeypatch.setattr("memory_mcp.transfer.formats.worker.detect_format", lambda *_: {}["nothing"])
+    monkeypatch.setattr("memory_mcp.transfer.formats.worker.parts_of", lambda *_: {}["nothing"])
     (failed,) = answers(asked(tmp_path))
     assert isinstance(failed, Failed)
     assert (failed.refusal, failed.failure) == (None, "KeyError: 'nothing'")

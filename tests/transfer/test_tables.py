@@ -69,6 +69,14 @@ def test_a_row_is_known_by_the_key_that_it_had_while_its_column_was_not_read(tmp
     assert "former_keys" not in rows(tmp_path / "a.csv", "内容,日付,時刻\n夜食,2025/10/29,25:30\n")[0]
 
 
+def test_each_piece_of_a_long_row_is_known_by_the_key_that_it_had(tmp_path: Path) -> None:
+    text = "夜食を食べた。" * 30_000
+    before = rows(tmp_path / "a.csv", f"内容,日付\n{text},2025/10/29\n")
+    after = rows(tmp_path / "a.csv", f"内容,日付,開始\n{text},2025/10/29,25:30\n")
+    assert [row["former_keys"] for row in after] == [[row["key"]] for row in before]
+    assert len({row["key"] for row in [*before, *after]}) == 4
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -275,6 +275,30 @@ def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path
     assert [name for name, _ in texts(found)] == [name for _, _, name in said]
 
 
+@pytest.mark.parametrize(
+    ("saved", "lines"),
+    [
+        ("", "2024/05/05 集合は朝\n2024/05/06(月) 帰る"),
+        ("", "2024/05/05\n以上"),
+        ("保存日時：2024/05/03 21:15", "2024/05/05(日)\nだよ"),
+    ],
+)
+def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, saved: str, lines: str) -> None:
+    said = f"[LINE] 健太\n{saved}\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n2024/05/02(木)\n9:00\tさくら\tおはよう\n"
+    found = read(written(tmp_path, "a.txt", said))
+    assert [(time, text) for _, time, _, text in found.turns] == [
+        ("2024-05-01T21:03:00", f"予定は\n{lines}"),
+        ("2024-05-01T21:04:00", "うん"),
+        ("2024-05-02T09:00:00", "おはよう"),
+    ]
+
+
+def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp_path: Path) -> None:
+    said = [("01:50 AM", "Kenta", "before"), ("01:10 AM", "Ann", "after"), ("01:20 AM", "Kenta", "yes"), ("03:00 AM", "Ann", "late")]
+    found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] Ann", "", "Sun, 11/3/2024", *map("\t".join, said)])))
+    assert texts(found) == [(name, text) for _, name, text in said]
+
+
 LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
 保存日時：2024/01/05 12:34
 
@@ -290,15 +314,21 @@ LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
 9:30\tสมชาย ยกเลิกการส่งข้อความ
 9:31\tB\t[至急] 電話ください
 9:32\tB\t[ノート] 集合は駅
+9:33\tB\t☎ 通話に応答がありませんでした
+9:34\tB\t☎ Missed call
+9:35\tB\t☎ で話そう、番号は 075-123
+9:36\tB\t[スタンプ]かわいい
 """
 
 
 def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_people_stay(tmp_path: Path) -> None:
     found = read(written(tmp_path, "a.txt", LINE_WITHOUT_TEXTS))
-    assert found.left_out == {"events": 1, "polls": 1, "albums": 1, "files": 1, "gifts": 1, "calls": 2, "deleted messages": 2}
+    assert found.left_out == {"events": 1, "polls": 1, "albums": 1, "files": 1, "gifts": 1, "calls": 4, "deleted messages": 2}
     assert found.turns == [
         ("B", "2024-01-02T09:31:00", "LINE グループ「山の会」 2024-01-02", "[至急] 電話ください"),
         ("B", "2024-01-02T09:32:00", "LINE グループ「山の会」 2024-01-02", "[ノート] 集合は駅"),
+        ("B", "2024-01-02T09:35:00", "LINE グループ「山の会」 2024-01-02", "☎ で話そう、番号は 075-123"),
+        ("B", "2024-01-02T09:36:00", "LINE グループ「山の会」 2024-01-02", "[スタンプ]かわいい"),
     ]
 
 
@@ -317,6 +347,19 @@ def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_peo
 def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) -> None:
     found = read(written(tmp_path, "a.txt", f"{header}\n\n2024/01/02(火)\n9:15\tMei\tはい\n"))
     assert found.turns[0][2] == "LINE Mei 2024-01-02"
+
+
+def test_words_in_brackets_behind_several_messages_of_whatsapp_are_a_mark_in_any_language(tmp_path: Path) -> None:
+    said = [
+        "Obiad? <Ta wiadomość została zmieniona>",
+        "Tak\nO ósmej <Ta wiadomość została zmieniona>",
+        "Zobacz <moja nowa strona>",
+        "Ha <3",
+        "Ho <3",
+    ]
+    chat = "".join(f"05.02.2024, 21:0{number} - Ola: {text}\n" for number, text in enumerate(said))
+    found = read(written(tmp_path, "a.txt", chat))
+    assert [text for _, text in texts(found)] == ["Obiad?", "Tak\nO ósmej", "Zobacz <moja nowa strona>", "Ha <3", "Ho <3"]
 
 
 def test_a_file_that_only_looks_like_a_chat_is_none(tmp_path: Path) -> None:
@@ -475,16 +518,6 @@ def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
     return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
 
 
-WRITTEN_BY_DISCORD = [
-    "Joined the server.",
-    "Pinned a message.",
-    "Added emi to the group.",
-    "Left the group.",
-    "Changed the channel name: 新宿",
-    "Started a thread.",
-    "Started a call that lasted 12 minutes.",
-    "Joined the server. Hi!",
-]
 OFFICIAL = (
     "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
 )
@@ -534,13 +567,15 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "discord",
-        "AuthorID,Author,Date,Content\n"
-        + "".join(
-            f"5,kenta,2026-09-30T20:15:{number}+09:00,{text}\n"
-            for number, text in enumerate(WRITTEN_BY_DISCORD, start=10)
-        ),
-        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Joined the server. Hi!")],
-        {"notices": 6, "calls": 1},
+        "AuthorID,Author,Date,Content\n5,kenta,2026-09-30T20:15:17+09:00,Added sugar to the group.\n",
+        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Added sugar to the group.")],
+        {},
+    ),
+    (
+        "discord",
+        "AuthorID,Author,Date,Content\n5,kenta,05/04/2024 21:03,a\n5,kenta,06/04/2024 09:04,b\n",
+        [("kenta", "2024-04-05T21:03:00+09:00", "Discord chat 2024-04-05", "a"), ("kenta", "2024-04-06T09:04:00+09:00", "Discord chat 2024-04-06", "b")],
+        {},
     ),
     (
         "discord",
@@ -1115,6 +1150,23 @@ def test_the_chats_that_vs_code_keeps_are_read_with_their_changes(tmp_path: Path
         [],
     )
     assert "line 2 is no JSON" in read(written(tmp_path, "broken.jsonl", f"{written_changes[0]}\n{{")).refused[0]
+
+
+@pytest.mark.parametrize("chat", [{}, {"turn_key": {"chat_id": "c"}}])
+def test_a_chat_with_the_newest_first_is_read_from_its_beginning_and_keeps_its_keys(tmp_path: Path, chat: dict[str, Any]) -> None:
+    turns = [
+        {**chat, "author": {"name": name}, "create_time": f"2024-05-01T12:0{minute}:00Z", "candidates": [{"raw_content": text}], **further}
+        for minute, (name, text, further) in enumerate(
+            [("ミレイ", "鍵は？", {}), ("健太", "壺の中", {}), ("ミレイ", "箱", {"is_alternative": True})]
+        )
+    ]
+    path = written(tmp_path, "a.json", {"turns": turns[1::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    longer = written(tmp_path, "b.json", {"turns": turns[::-1]})
+    again = [item.row for item in ROWS[detect_format(longer)].read(longer, NO_OPTIONS, print) if item.row]
+    assert [row["content"] for row in rows] == ["鍵は？", "壺の中"]
+    assert [row["key"] for row in again] == [row["key"] for row in rows]
+    assert read(longer).left_out == {"messages of branches that are not shown": 1}
 
 
 @pytest.mark.parametrize(

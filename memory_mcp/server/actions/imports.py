@@ -26,7 +26,7 @@ from memory_mcp.store.files.access_tokens import read_tokens
 from memory_mcp.store.files.oauth_grants import owner_of_grant
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import ReadOptions, examples
-from memory_mcp.transfer.jsonlines import ImportOptions
+from memory_mcp.transfer.jsonlines import ImportOptions, ImportResult
 
 if TYPE_CHECKING:
     from memory_mcp.transfer.formats.worker import Part
@@ -70,8 +70,16 @@ class LeftOutKind(TypedDict):
     where: list[str]
 
 
+class FormatCounts(TypedDict):
+    """What became of the files of one format in a folder."""
+
+    format: str
+    stored: Count
+    already_known: Count
+
+
 class ImportJobView(PersonaAnswer):
-    """An import: how far it is, and what became of the entries so far. `total` comes once they are counted."""
+    """An import: how far it is, and what became of the entries so far. `total` comes once they are counted, `formats` where its files have several."""
 
     id: str
     file: str
@@ -84,6 +92,7 @@ class ImportJobView(PersonaAnswer):
     examples: NotRequired[list[RefusalExample]]
     total: NotRequired[Count]
     format: NotRequired[str]
+    formats: NotRequired[list[FormatCounts]]
     dry_run: NotRequired[Literal[True]]
     error: NotRequired[str]
     left_out: NotRequired[str]
@@ -174,12 +183,14 @@ def _import(call: Call, job: ImportJob, path: Path, arguments: FileImport, readi
             job.check()
             match answer:
                 case Recognized(format=kind):
-                    job.format, options = kind.value, replace(options, clash=_clash(arguments.on_known, kind))
+                    job.format, options = job.format or kind.value, replace(options, clash=_clash(arguments.on_known, kind))
+                    of_format = job.of_formats.setdefault(kind.value, {"stored": 0, "already_known": 0})
                 case Counted(lines=total):
                     job.total, job.state = total, "storing"
                 case Part():
                     _note_part(job, answer)
-                    _store(call, job, answer.lines, options, number)
+                    stored = _store(call, job, answer.lines, options, number)
+                    of_format.update({name: count + getattr(stored, name) for name, count in of_format.items()})
                     number += len(answer.lines)
                 case End():
                     job.left_out, job.left_out_kinds = answer.left_out, answer.left_out_kinds
@@ -208,10 +219,10 @@ def _note_part(job: ImportJob, part: "Part") -> None:
     job.notes += part.notes[: REFUSED_LISTED - len(job.notes)]
 
 
-def _store(call: Call, job: ImportJob, lines: list[tuple[str, bytes]], options: ImportOptions, number: int) -> None:
+def _store(call: Call, job: ImportJob, lines: list[tuple[str, bytes]], options: ImportOptions, number: int) -> ImportResult:
     """Store lines, of which so many were before."""
     if not lines:
-        return
+        return ImportResult()
     with call.runtime.imports.storing():
         job.check()
         _check_token(call)
@@ -220,6 +231,7 @@ def _store(call: Call, job: ImportJob, lines: list[tuple[str, bytes]], options: 
         _refuse(job, lines[refusal.line - number - 1][0], refusal.reason)
     job.result += stored
     job.done += len(lines)
+    return stored
 
 
 def _refuse(job: ImportJob, where: str, reason: str) -> None:
@@ -261,6 +273,7 @@ def _view(call: Call, job: ImportJob) -> Json:
         **({"total": job.total} if job.total is not None else {}),
         **omit_empty(
             format=job.format,
+            formats=[{"format": name, **counts} for name, counts in job.of_formats.items()] if len(job.of_formats) > 1 else None,
             dry_run=job.dry_run or None,
             error=error,
             examples=[{"where": where, "reason": reason, "others": others} for where, reason, others in examples(job.refused)],

@@ -239,13 +239,16 @@ def _character_ai(_name: str, one: Fields) -> list[Message]:
     text = text_in(one.get("text")) or text_in(chosen.get("raw_content"))
     said_at = moment(one.get("created")) or moment(one.get("create_time")) or moment(chosen.get("create_time"))
     speaker = text_in(author.get("name")) or text_in(fields_of(author.get("user")).get("username"))
-    others = (BRANCHES,) * max(len(candidates) - 1, 0)
+    is_shown = one.get("is_alternative") is not True
+    others = (BRANCHES,) * (max(len(candidates) - 1, 0) + (not is_shown))
     turn = text_in(one.get("uuid")) or text_in(fields_of(one.get("turn_key")).get("turn_id"))
-    return [Message(author.get("is_human") is True, text, speaker, turn, said_at, others)]
+    return [Message(author.get("is_human") is True, text if is_shown else "", speaker, turn, said_at, others)]
 
 
 def _character_ai_session(entry: Fields, _file: str, messages: list[Message]) -> str:
-    named = _session_at("external_id", "chat_id", "id")(entry, "", messages)
+    turns = (fields_of(turn.get("turn_key")) for turn in objects(entry.get("turns")))
+    ids = (_session_at("external_id", "chat_id", "id")(fields, "", messages) for fields in (entry, *turns))
+    named = next(filter(None, ids), "")
     first = next((message.text for message in messages), "")
     return named or import_rows.key_of("character-ai", text_in(entry.get("created")), first)
 
@@ -394,11 +397,13 @@ def _conversation(program: Program, entry: Fields, file: str, where: str, option
     nodes = program.nodes(entry)
     read = {name: program.messages(name, node) for name, node in nodes.items()}
     path = list(nodes)
+    times = {name: next((message.said_at or "" for message in messages), "") for name, messages in read.items()}
     if any(node.get(program.parent) for node in nodes.values()):
-        times = {name: next((message.said_at or "" for message in messages), "") for name, messages in read.items()}
         last = program.last(entry)
         is_dated = (isinstance(last, str) and last in nodes) or any(times.values())
         path = path_to_last(nodes, last, program.parent, times.__getitem__) if is_dated else path
+    elif (dated := [time for time in times.values() if time]) and dated[0] > dated[-1]:
+        path.reverse()  # the newest stands first
     yield from [ImportItem(where, left_out=BRANCHES)] * (len(nodes) - len(path))
     messages = [message for name in path for message in read[name]]
     begun = next((at for name in _BEGUN if (at := moment(entry.get(name)))), None)

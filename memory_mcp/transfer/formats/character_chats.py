@@ -36,8 +36,8 @@ def _chat(chat: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
     if turns_of is None:
         yield ImportItem(where, refused="It is no chat of Agnai, RisuAI or KoboldAI.")
         return
-    session, turns = _session(chat), turns_of(chat)
-    session = session or import_rows.key_of(FORM, *(turn.text for turn in turns[:1]))
+    turns = turns_of(chat)
+    session = next((turn.id for turn in turns[:1]), "") or _name(chat) or import_rows.key_of(FORM, *(turn.text for turn in turns[:1]))
     named = {by_user: next((turn.speaker for turn in turns if turn.speaker and turn.by_user is by_user), "") for by_user in (True, False)}
     user, character = options.me or named[True] or USER, named[False] or CHARACTER
     for number, turn in enumerate(turns, start=1):
@@ -56,9 +56,9 @@ def _chat(chat: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
     yield from lorebooks.items({"entries": _world(chat)}, where, character, user)
 
 
-def _session(chat: Mapping[str, Any]) -> str:
+def _name(chat: Mapping[str, Any]) -> str:
     data = chat.get("data")
-    return text_in(chat.get("treeLeafId")) or text_in(data.get("name") if isinstance(data, dict) else "") or text_in(chat.get("name"))
+    return text_in(data.get("name") if isinstance(data, dict) else "") or text_in(chat.get("name"))
 
 
 def _world(chat: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -72,16 +72,14 @@ def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn: 
 def _discord(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it has nothing above its header
     moment, speaker, content = said_at(cells["Date"], options), cells["Author"].strip(), cells["Content"].strip()
     files = [part for part in cells.get("Attachments", "").split(",") if part.strip()]
-    notice = "calls" if discord.CALL.fullmatch(content) else "notices" if discord.NOTICE.fullmatch(content) else ""
     return Turn(
         speaker,
-        "" if notice else content,
+        content,
         moment,
         f"Discord {name} {(moment or '')[:10]}".strip(),
         (cells["AuthorID"], moment or "", content),
         role_of(speaker, by_user=True),
         (
-            *([notice] if notice else []),
             *(media_kind(file.partition("?")[0]) or "files" for file in files),
             *(["reactions"] if cells.get("Reactions", "").strip() else []),
         ),
@@ -147,7 +145,7 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
     above: dict[str, str] = {}
     equals = Equals()
     dates = (cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
-    year_first = with_year_first(dates)
+    year_first = with_year_first(dates, is_told_by_clock=True)
     for number, table, cells in _rows(source, name, above):
         dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
         yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)

@@ -39,14 +39,16 @@ def day_of(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def with_year_first(texts: Iterable[str]) -> Callable[[str], str]:
-    """How the dates at the beginnings of these texts are written with the year first: their order is told by all of them."""
-    order, separator = DayOrder(), ""
+def with_year_first(texts: Iterable[str], *, is_told_by_clock: bool = False) -> Callable[[str], str]:
+    """How the dates at the beginnings of these texts are written with the year first: their order is told by all of them; in doubt by what stands between
+    the numbers, and with `is_told_by_clock` by a time of day that names no half of it, as where the month comes first one does."""
+    order, separator, has_half = DayOrder(), "", True
     for written in filter(None, map(_YEAR_LAST.match, texts)):
         if written[3]:
             separator = written[2]
+            has_half = written.string.rstrip("mM. ")[-1:] in "aApP"
             order.add(int(written[1]), int(written[3]), int(written[4]))
-    is_day_first = order.is_day_first(in_doubt=separator == ".")
+    is_day_first = order.is_day_first(in_doubt=separator == "." or (is_told_by_clock and not has_half))
 
     def year_first(written: re.Match[str]) -> str:
         month = MONTHS.get((written[5] or "").casefold())

@@ -25,12 +25,6 @@ FORM = "discord"
 PROGRAM = "Discord"
 # Types of messages with a text of somebody; the others, such as GuildMemberJoin, are notices. Newer types have numbers.
 _SAID = frozenset({"Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"})
-# The sentences that it writes for those notices, of which a table says nothing else.
-CALL = re.compile(r"Started a call that lasted [\d,]+ minutes\.")
-NOTICE = re.compile(
-    r"(?:Added .{1,100} to the group|Added a recipient|Left the group|Removed .{1,100} from the group|Removed a recipient|Changed the channel name|"
-    r"Changed the channel icon|Pinned a message|Started a thread|Joined the server)\.|Changed the channel name: .{1,100}"
-)
 
 # The text that DiscordChatExporter writes unless it is asked for JSON.
 _PLAIN_TEXT = re.compile(r"\ufeff?={20,80}\r?\nGuild: .{0,200}\nChannel: ")

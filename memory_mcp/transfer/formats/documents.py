@@ -26,7 +26,7 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.flat_html import flattened
 from memory_mcp.transfer.formats.import_rows import ImportItem
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES
+from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file, ends_in
 from memory_mcp.transfer.formats.sources import Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import PIECE_CHARACTERS, TEXT_SUFFIXES, decoded, file_fields, title_of
 from memory_mcp.wording import sentence
@@ -79,12 +79,16 @@ class Part:
     pictures: int = 0
 
 
-def read_file(source: Source, name: str) -> Iterator[ImportItem]:
-    """Yields a row for each piece of a document.
+def read(source: Source) -> Iterator[ImportItem]:
+    """Yields a row for each piece of the documents.
 
     Raises:
         NotInstalled: the libraries are not there.
     """
+    yield from each_file(source, lambda name: _read_file(source, name), ends_in(*SUFFIXES))
+
+
+def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in SUFFIXES:
         yield ImportItem(name, left_out=OTHER_FILES)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats import import_rows, mem0
 from memory_mcp.transfer.formats.clock import day_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
 from memory_mcp.transfer.formats.json_stream import items
@@ -68,9 +68,17 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         return
     value, sentences = within or (None, [])
     yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
-    entries = (entry for value in (items(blocks(source, name), name) if is_json else [value]) for entry in _listed(value))
+    values = items(blocks(source, name), name, frozenset(LISTS)) if is_json else [value]
+    entries = (entry for value in values for entry in ([value] if _is_fact(value) else _listed(value)))
+    former = set[int]()
     for number, entry in enumerate(entries, start=1):
-        yield from _of_json(entry, f"{name}, entry {number}", options)
+        for item in _of_json(entry, f"{name}, entry {number}", options):
+            # Equal texts of several days were one memory: it is the first.
+            keys = {hash(key) for key in (item.row or {}).get("former_keys", ())}
+            if item.row and keys and keys <= former:
+                del item.row["former_keys"]
+            former |= keys
+            yield item
 
 
 def _facts_within(text: str, *, in_answer: bool = False) -> tuple[Any, list[str]] | None:
@@ -178,7 +186,7 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
         yield ImportItem(where, left_out=import_rows.WITHOUT_TEXT)
     day = next((found for name in _DAYS if (found := written_time(fields.get(name)))), None)
     further = import_rows.unread(fields, {*_TEXTS, *_DAYS})
-    yield from _fact(text, where, options, "", day, further)
+    yield from _fact(text, where, options, "", day, further, [(mem0.FORM, *mem0.identity(fields))])
 
 
 def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions) -> Iterator[ImportItem]:
@@ -208,7 +216,13 @@ def _section(heading: str) -> str:
 
 
 def _fact(
-    text: str, where: str, options: ReadOptions, section: str, day: str | None = None, further: Mapping[str, Any] | None = None
+    text: str,
+    where: str,
+    options: ReadOptions,
+    section: str,
+    day: str | None = None,
+    further: Mapping[str, Any] | None = None,
+    former: Iterable[tuple[str, ...]] = (),
 ) -> Iterator[ImportItem]:
     if bullet := _BULLET.fullmatch(text.strip()):
         text = bullet[1]
@@ -226,4 +240,5 @@ def _fact(
         tags=[section],
         metadata={FORM: dict(further)} if further else None,
         origin={"section": section},
+        former=former,  # a list without ids was read as one of mem0's
     )

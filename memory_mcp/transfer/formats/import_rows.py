@@ -119,11 +119,18 @@ def examples(refused: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
 
 
 def memory_rows(
-    where: str, form: str, identity: tuple[str, ...], content: str, *, origin: Mapping[str, Any], **fields: Any
+    where: str,
+    form: str,
+    identity: tuple[str, ...],
+    content: str,
+    *,
+    origin: Mapping[str, Any],
+    former: Iterable[tuple[str, ...]] = (),
+    **fields: Any,
 ) -> Iterator[ImportItem]:
     """Yields the row of one memory, or several rows if the content exceeds `CONTENT_LIMIT`; none if the content is blank.
 
-    The key is derived from `form` and `identity`. `origin` goes into the metadata. Empty fields are left out.
+    The key is derived from `form` and `identity`; `former` are the forms and identities under which it may be stored instead. `origin` goes into the metadata. Empty fields are left out.
     """
     text = storable(content)
     if not text.strip():
@@ -138,17 +145,17 @@ def memory_rows(
         row["tags"] = tags(row["tags"])
     metadata = row.pop("metadata", {})
     pieces = split(text, CONTENT_LIMIT, overlap=0)
-    digest = _digest(identity)  # once: an identity may have the whole text
+    # Once: an identity may have the whole text.
+    known_as = [(known_form, _digest(known_identity)) for known_form, *known_identity in ((form, *identity), *former)]
     for index, piece in enumerate(pieces):
         part = text[piece.start : piece.end].strip()
         if not part:
             continue
         origin_fields = {"format": form, **{name: value for name, value in _storable(dict(origin)).items() if value not in (None, "", [])}}
         origin_fields.update({"piece": index} if len(pieces) > 1 else {})
-        of_piece = digest.copy()
-        of_piece.update(f"{_BETWEEN}{index}".encode() if index else b"")
-        yield ImportItem(where, {"key": _key(form, of_piece), "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
-        row.pop("former_keys", None)  # they are those of the first piece
+        key, *former_keys = (_key(known_form, digest, index) for known_form, digest in known_as)
+        row |= {"former_keys": former_keys} if former_keys else {}
+        yield ImportItem(where, {"key": key, "content": part, **row, "metadata": {**metadata, ORIGIN: origin_fields}})
 
 
 def role_of(source: str | None, by_user: bool) -> str | None:
@@ -165,8 +172,10 @@ def _digest(identity: Iterable[str]) -> "hashlib._Hash":
     return hashlib.sha256(_BETWEEN.join(map(storable, identity)).encode())
 
 
-def _key(form: str, digest: "hashlib._Hash") -> str:
-    return f"{form}_{digest.hexdigest()[:24]}"
+def _key(form: str, digest: "hashlib._Hash", piece: int = 0) -> str:
+    of_piece = digest.copy()
+    of_piece.update(f"{_BETWEEN}{piece}".encode() if piece else b"")
+    return f"{form}_{of_piece.hexdigest()[:24]}"
 
 
 def unread(fields: Mapping[str, Any], read: Set[str]) -> dict[str, Any]:

@@ -23,18 +23,28 @@ _BETWEEN = " \t\r\n,"
 _DECODER = json.JSONDecoder()
 
 
-def items(blocks: Iterable[bytes], name: str) -> Iterator[Any]:
-    """Yields the entries of a top-level list, or the single top-level value.
+def items(blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), beside: dict[str, Any] | None = None) -> Iterator[Any]:
+    """Yields the entries of a top-level list, or of the fields of a top-level object that are in `lists` and are lists, one at a time; else the single
+    top-level value. The other fields of such an object are put into `beside`.
 
     Raises:
         InvalidInput: the JSON is malformed; the entries before the error were yielded.
     """
     window = _Window(blocks, name)
-    if window.peek() != "[":
+    first = window.peek()
+    if first == "[":
+        yield from (entry for _, entry in window.values("", frozenset()))
+    elif first != "{" or not lists:
         yield window.rest()
-        return
-    for _, value in window.values("", frozenset()):
-        yield value
+    else:
+        others, has_list = {} if beside is None else beside, False
+        for field in window.fields():
+            if window.peek() == "[" and field in lists:
+                has_list = True
+                yield from (entry for _, entry in window.values(field, frozenset()))
+            else:
+                others[field] = window.decoded()
+        yield from [] if has_list else [others]
 
 
 def walk(blocks: Iterable[bytes], name: str, opened: Set[str] = frozenset()) -> Iterator[tuple[str, Any]]:
@@ -157,7 +167,7 @@ class _Window:
         """The keys of the object that comes next. The value of each is to be read before the next."""
         self._expect("{")
         while self.peek() != "}":
-            key = self._decoded()
+            key = self.decoded()
             if not isinstance(key, str):
                 raise self._broken("a key is no string")
             self._expect(":")
@@ -170,7 +180,7 @@ class _Window:
         if first == "[" and levels:
             return self._first_entry(levels)
         if first != "{" or not levels:
-            return self._decoded()
+            return self.decoded()
         fields: dict[str, Any] = {}
         for key in self.fields():
             fields[key] = self.outlined(levels - 1)
@@ -182,7 +192,7 @@ class _Window:
         self._offset += 1
         entries: list[Any] = []
         while not self.ends_list():
-            entry = self.outlined(levels - 1) if not entries else self._decoded()
+            entry = self.outlined(levels - 1) if not entries else self.decoded()
             entries.extend([] if entries else [entry])
             if self.read_characters > OUTLINE_CHARACTERS:
                 return entries
@@ -194,7 +204,7 @@ class _Window:
             yield from self.values(path, opened)
         else:
             self.peek()
-            yield path, self._decoded()
+            yield path, self.decoded()
 
     def _expect(self, character: str) -> None:
         if self.peek() != character:
@@ -208,7 +218,7 @@ class _Window:
                 raise self._broken("the file ends within the list")
         return self._text[self._offset] == "]"
 
-    def _decoded(self) -> Any:
+    def decoded(self) -> Any:
         while True:
             try:
                 value, self._offset = _DECODER.raw_decode(self._text, self._offset)

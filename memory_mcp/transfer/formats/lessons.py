@@ -3,18 +3,21 @@
 A skill is an experience, and its counters become judgements. A summary of claude-mem is an experience, an observation a fact.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, memory_rows, moment, objects, text_in
-from memory_mcp.transfer.formats.json_stream import each_file, items
+from memory_mcp.transfer.formats.import_rows import ImportItem, fields_of, memory_rows, moment, text_in
+from memory_mcp.transfer.formats.json_stream import each_file, walk
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 SKILLBOOK, CLAUDE_MEM = "skillbook", "claude-mem"
+# The lists of claude-mem, which are read entry by entry.
+_OPENED = frozenset({"summaries", "observations", "sessions", "prompts"})
 _BEGINNING = "1970-01-01T00:00:00+00:00"
 
 
@@ -32,16 +35,23 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
     """Yields a row for each skill, summary and observation."""
 
     def lessons(name: str) -> Iterator[ImportItem]:
-        for value in items(blocks(source, name), name):
-            if isinstance(value, dict):
-                yield from _skills(value, name) if is_skillbook(value) else _claude_mem(value, name)
+        numbers = Counter[str]()
+        for path, value in walk(blocks(source, name), name, _OPENED):
+            numbers[path] += 1
+            if path in ("skills", "bullets"):
+                yield from _skills(fields_of(value), name)
+            elif path == "summaries[]":
+                yield from _summary(fields_of(value), f"{name}, summary {numbers[path]}")
+            elif path == "observations[]":
+                yield from _observation(fields_of(value), f"{name}, observation {numbers[path]}")
+            elif path in ("sessions[]", "prompts[]"):
+                yield ImportItem(name, left_out=path.removesuffix("[]"))
 
     yield from each_file(source, lessons)
 
 
-def _skills(book: Mapping[str, Any], name: str) -> Iterator[ImportItem]:
-    skills = book.get("skills") or book.get("bullets")
-    for id_, skill in (skills if isinstance(skills, dict) else {}).items():
+def _skills(skills: Mapping[str, Any], name: str) -> Iterator[ImportItem]:
+    for id_, skill in skills.items():
         where = f"{name}, skill {id_}"
         if not isinstance(skill, dict):
             yield ImportItem(where, refused="It is no object.")
@@ -72,28 +82,24 @@ def _skill(id_: str, skill: Mapping[str, Any], where: str) -> Iterator[ImportIte
     )
 
 
-def _claude_mem(export: Mapping[str, Any], name: str) -> Iterator[ImportItem]:
-    for number, summary in enumerate(objects(export.get("summaries")), start=1):
-        where, request = f"{name}, summary {number}", text_in(summary.get("request"))
-        learned = "\n".join(filter(None, (text_in(summary.get(part)).strip() for part in ("learned", "completed", "notes"))))
-        if request.strip() and learned:
-            fields = experience_fields(Experience(_on_one_line(request), lesson=learned))
-            yield from memory_rows(where, CLAUDE_MEM, _identity("summary", summary), **fields, **_of_both(summary))
-        else:
-            yield ImportItem(where, left_out="summaries without a request or what was learned")
-    for number, observation in enumerate(objects(export.get("observations")), start=1):
-        where = f"{name}, observation {number}"
-        texts = [text_in(observation.get(part)).strip() for part in ("title", "subtitle", "narrative", "text")]
-        content = "\n".join(dict.fromkeys(filter(None, texts)))
-        if not content:
-            yield ImportItem(where, refused="It has no text.")
-            continue
-        category = text_in(observation.get("type")).strip()[:LABEL_LIMIT]
-        yield from memory_rows(
-            where, CLAUDE_MEM, _identity("observation", observation), content, kind="fact", category=category, **_of_both(observation)
-        )
-    for kind in ("sessions", "prompts"):
-        yield from [ImportItem(name, left_out=kind)] * len(objects(export.get(kind)))
+def _summary(summary: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
+    request = text_in(summary.get("request"))
+    learned = "\n".join(filter(None, (text_in(summary.get(part)).strip() for part in ("learned", "completed", "notes"))))
+    if request.strip() and learned:
+        fields = experience_fields(Experience(_on_one_line(request), lesson=learned))
+        yield from memory_rows(where, CLAUDE_MEM, _identity("summary", summary), **fields, **_of_both(summary))
+    else:
+        yield ImportItem(where, left_out="summaries without a request or what was learned")
+
+
+def _observation(observation: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
+    texts = [text_in(observation.get(part)).strip() for part in ("title", "subtitle", "narrative", "text")]
+    content = "\n".join(dict.fromkeys(filter(None, texts)))
+    if not content:
+        yield ImportItem(where, refused="It has no text.")
+        return
+    category, identity = text_in(observation.get("type")).strip()[:LABEL_LIMIT], _identity("observation", observation)
+    yield from memory_rows(where, CLAUDE_MEM, identity, content, kind="fact", category=category, **_of_both(observation))
 
 
 def _identity(kind: str, entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -35,6 +35,8 @@ NAME_WORDS = 4
 BEGINNINGS_LIMIT = 100_000
 # Words are a part of a name that so many messages begin with, this share of those by the words before them, and with others like them nearly all.
 SAID_OFTEN, A_NAMES_SHARE, NAMES_SHARE = 3, 0.1, 0.8
+# In a column of its own a name is told by fewer.
+SAID_TWICE = 2
 # A line by somebody who is known counts as so many by others, where the clock says that not all of them are messages. So many lines are compared.
 KNOWN_WEIGHT, COMPARED = 3, 20_000
 # People plan in whole five minutes; they speak at any.
@@ -47,6 +49,8 @@ _DAY = re.compile(
 )
 # Fri, 1/5/2024 · ศ. 28/11/2568
 _DAY_YEAR_LAST = re.compile(rf"({_WEEKDAY})\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})")
+# The day on which the file was saved stands above the first.
+_SAVED = re.compile(r"(\d{1,4})[/.\-年년] ?(\d{1,2})[/.\-月월] ?(\d{1,4})")
 # After a time only words that are no name, where one may follow.
 _TIME = re.compile(
     rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| {{1,60}})(?P<rest>.+)"
@@ -71,10 +75,15 @@ _DELETED = re.compile(
     r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
     r"送信が取り消されたメッセージです。?|(?:.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
 )
-_CALL = re.compile(r"[☎☏].*|不在着信|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9}", re.DOTALL)
-_BRACKETED = re.compile(r"\[([^\[\]]{1,30})\] ?(.*)", re.DOTALL)
+# People put the same sign before a number or a plan.
+_CALL = re.compile(
+    r"(?:[☎☏] ?(?=.{0,30}(?:通話|着信|キャンセル|応答|call|cancel|answer|通话|來電|来电|取消|接|통화|부재중|취소|응답|สาย|โทร|ยกเลิก|anruf|llamada|appel|panggilan))"
+    r"[^\d]{1,40}(?:\d[\d:]{1,8})?|不在着信|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9})[.。]?",
+    re.IGNORECASE,
+)
+_BRACKETED = re.compile(r"\[([^\[\]]{1,30})\](?: (.*))?")
 # What has a title of its own beside its word: [アルバム] 旅行.
-_TITLED = frozenset({"albums", "polls", "events", "stickers", "files", "gifts"})
+_TITLED = frozenset({"albums", "polls", "events", "files", "gifts"})
 # Notices that a computer's export writes where the speaker stands.
 _NOTICE = re.compile(
     r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
@@ -109,6 +118,18 @@ def recognizes(head: Head) -> bool:
 
 def _is_day(line: str) -> bool:
     return (_DAY.fullmatch(line) or _DAY_YEAR_LAST.fullmatch(line)) is not None
+
+
+def _shape(day: str) -> str:
+    """How a day is written: its digits and its words by their script, and what stands between them. Those of one file have one shape."""
+    return re.sub(r"[^\x00-\x7f（）]+", "日", re.sub("[A-Za-z]+", "a", re.sub(r"\d+", "0", day)))
+
+
+def _latest_day(line: str) -> date | None:
+    """The latest day that the date within a line may be."""
+    numbers = [int(number) for number in written.groups()] if (written := _SAVED.search(line)) else [0, 0, 0]
+    first, second, third = numbers
+    return max(filter(None, (day_of(*numbers), day_of(third, first, second), day_of(third, second, first))), default=None)
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
@@ -159,19 +180,39 @@ def _title(line: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Survey:
     """What the whole file says of each line: what stands between its columns, a tab, or several spaces or one in their place; whether the day comes
-    before the month, where the year comes last; who speaks; and the numbers of the lines that look like a message and are further lines of one."""
+    before the month, where the year comes last; how days are written, and until when; who speaks; and the numbers of the lines that look like a message
+    and are further lines of one."""
 
     space: str
     is_day_first: bool
+    shape: str
+    saved_on: date
     names: frozenset[str] = frozenset()
     further: frozenset[int] = frozenset()
+
+    def is_day(self, line: str) -> bool:
+        """Whether this is the line of a day, and no date that somebody wrote."""
+        return _is_day(line) and _shape(line) == self.shape and (self.day(line) or self.saved_on) <= self.saved_on
+
+    def day(self, line: str) -> date | None:
+        """The day of such a line, if there is one."""
+        if day := _DAY.fullmatch(line):
+            year, era, year_of_era, month, number = day.groups()
+            return day_of(int(year) if year else ERAS[_ERAS.get(era, era)] + int(year_of_era), int(month), int(number))
+        year_last = _DAY_YEAR_LAST.fullmatch(line)
+        first, second, last = map(int, year_last.groups()[1:]) if year_last else (0, 0, 0)
+        return day_of(last, second, first) if self.is_day_first else day_of(last, first, second)
 
 
 def _survey(source: Source, name: str, title: str) -> _Survey:
     order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
-    unplanned, weekday = {title}, ""
+    unplanned, weekday, shape, saved_on = {title}, "", "", date.max
     for _, line in text_lines(source, name):
-        if day := _DAY_YEAR_LAST.fullmatch(line.strip()):
+        if not shape and not _is_day(line.strip()):
+            saved_on = _latest_day(line) or saved_on
+        elif _is_day(line.strip()):
+            shape = shape or _shape(line.strip())
+        if (day := _DAY_YEAR_LAST.fullmatch(line.strip())) and _shape(day[0]) == shape:
             weekday, first, second, year = day.groups()
             order.add(int(first), int(second), int(year), weekday.strip(",."))
         elif message := _TIME.fullmatch(line):
@@ -186,10 +227,11 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
     space = max(_WORDS, key=spaces.__getitem__)
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
-    names = frozenset({title, *(words for words in unplanned if beginnings[words] >= SAID_OFTEN)})
-    survey = _Survey(space, order.is_day_first(in_doubt=not is_american), names | (_names(beginnings) if space == " " else frozenset()))
+    names = frozenset({title, *(words for words in unplanned if beginnings[words] >= (SAID_OFTEN if space == " " else SAID_TWICE))})
+    is_day_first = order.is_day_first(in_doubt=not is_american)
+    survey = _Survey(space, is_day_first, shape, saved_on, names | (_names(beginnings) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
-    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name)), survey, of_space))
+    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name), survey), survey, of_space))
 
 
 def _form(message: Message) -> _Form:
@@ -198,7 +240,7 @@ def _form(message: Message) -> _Form:
     return (message["before"] is None, message["after"] is None, message.string[message.end("hour")], len(hour) if int(hour) < 10 else 0)
 
 
-def _unquoted(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def _unquoted(lines: Iterator[tuple[int, str]], survey: _Survey) -> Iterator[tuple[int, str]]:
     """The lines without those within the quotation marks of a message. Marks that are not closed on their day are the writer's own."""
     held, text = list[tuple[int, str]](), ""
     for entry in lines:
@@ -214,7 +256,7 @@ def _unquoted(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if _is_closed(text):
             yield held[0]
             held = []
-        elif _is_day(entry[1].strip()) or len(text) > MESSAGE_CHARACTERS:
+        elif survey.is_day(entry[1].strip()) or len(text) > MESSAGE_CHARACTERS:
             yield from held
             held = []
     yield from held
@@ -247,7 +289,7 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
     for number, line in lines:
         message = _TIME.fullmatch(line)
         if message is None or usual is None or message["space"][:2] != survey.space:
-            if _is_day(line.strip()):
+            if survey.is_day(line.strip()):
                 further |= _against_the_clock(day)
                 day = []
             continue
@@ -260,6 +302,10 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
             further.add(number)
         else:
             at = hour_of(int(message["hour"]), message["before"], message["after"]) * 60 + minute
+            if day and has_column and is_named and at < next((known for _, known, weight in reversed(day) if weight > 1), day[0][1]):
+                # The clock was set back.
+                further |= _against_the_clock(day)
+                day = []
             day.append((number, at, KNOWN_WEIGHT if is_by_program or is_named else 1))
         if len(day) == COMPARED:
             further |= _against_the_clock(day)
@@ -324,7 +370,7 @@ class _Reading:
         while (entry := self._next(lines)) is not None:
             number, line = entry
             message = self._message(entry)
-            if message is None and not _is_day(line.strip()):
+            if message is None and not self._survey.is_day(line.strip()):
                 if said:
                     said.lines.add(line)
                 elif day and line.strip():
@@ -334,7 +380,7 @@ class _Reading:
                 yield said
                 said = None
             if message is None:
-                day = self._day(line.strip())
+                day = self._survey.day(line.strip())
                 continue
             said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
             if said_at is None:
@@ -355,21 +401,15 @@ class _Reading:
     def _next(self, lines: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
         return self._ahead.popleft() if self._ahead else next(lines, None)
 
-    def _day(self, line: str) -> date | None:
-        if day := _DAY.fullmatch(line):
-            year, era, year_of_era, month, number = day.groups()
-            return day_of(int(year) if year else ERAS[_ERAS.get(era, era)] + int(year_of_era), int(month), int(number))
-        day = _DAY_YEAR_LAST.fullmatch(line)
-        first, second, year = map(int, day.groups()[1:]) if day else (0, 0, 0)
-        return day_of(year, second, first) if self._survey.is_day_first else day_of(year, first, second)
-
     def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
         """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
         text = said.lines.lines[0]
         taken: list[tuple[int, str]] = []
         while not _is_closed(text):
             entry = self._next(lines)
-            is_another = entry is not None and (self._message(entry) if not taken else _is_day(entry[1]) and not taken[-1][1].strip())
+            is_another = entry is not None and (
+                self._message(entry) if not taken else self._survey.is_day(entry[1]) and not taken[-1][1].strip()
+            )
             if entry is None or is_another or len(text) > MESSAGE_CHARACTERS:
                 self._ahead.extendleft(reversed([*taken, *([entry] if entry else [])]))
                 return

@@ -79,7 +79,7 @@ def items(
                 tags=keys,
                 metadata={FORM: {"entry": kept, **({"decorators": decorators} if decorators else {})}},
                 origin={"book": title},
-                former_keys=[import_rows.key_of(FORM, name, *identity) for name in sorted(names)],
+                former=[(FORM, name, *identity) for name in sorted(names)],
             )
 
 

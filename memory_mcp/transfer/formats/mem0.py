@@ -6,7 +6,8 @@ OpenMemory's backup: a zip with memories.jsonl.gz, which has the names of apps a
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import PurePosixPath
 from typing import Any
@@ -57,13 +58,12 @@ def _memories(source: Source, name: str) -> Iterator[Any]:
             for number, line in lines(blocks_of(unpacked, name, DECOMPRESSED_LIMIT_BYTES), name):
                 yield _loaded(line, name, number)
         return
-    for value in items(blocks(source, name), name):
-        listed = next((value[key] for key in LISTS if isinstance(value.get(key), list)), None) if isinstance(value, dict) else None
-        if listed is None or not isinstance(value, dict):
-            yield value
-        else:
-            yield from _with_names(value, listed)
-            yield from objects(value.get("relations"))
+    backup: dict[str, Any] = {}
+    with suppress(InvalidInput):  # it is raised once more, behind the memories before it
+        for _ in items(blocks(source, name), name, frozenset(LISTS), backup):
+            pass
+    yield from _with_names(backup, items(blocks(source, name), name, frozenset(LISTS)))
+    yield from objects(backup.get("relations"))
 
 
 def _loaded(line: str, name: str, number: int) -> Any:
@@ -73,7 +73,7 @@ def _loaded(line: str, name: str, number: int) -> Any:
         raise InvalidInput("line {} of {} is not JSON", "{}", "Fetch the export again", number, name, error) from error
 
 
-def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
+def _with_names(backup: Mapping[str, Any], memories: Iterable[Any]) -> Iterator[Any]:
     """The memories of a backup, with the names of their categories and apps, which it stores in lists of their own."""
     categories = {text_in(entry.get("id")): text_in(entry.get("name")) for entry in objects(backup.get("categories"))}
     apps = {text_in(entry.get("id")): text_in(entry.get("name")) for entry in objects(backup.get("apps"))}
@@ -82,11 +82,12 @@ def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
         linked.setdefault(text_in(link.get("memory_id")), []).append(text_in(link.get("category_id")))
     user = backup.get("user")
     user_id = text_in(user.get("user_id")) if isinstance(user, dict) else ""
-    for memory in listed:
+    for memory in memories:
         if not isinstance(memory, dict):
             yield memory
             continue
-        ids = [*linked.get(text_in(memory.get("id")), []), *(memory.get("category_ids") or [])]
+        own_ids = memory.get("category_ids")
+        ids = [*linked.get(text_in(memory.get("id")), []), *(own_ids if isinstance(own_ids, list) else [])]
         category_names = [categories.get(text_in(category_id), "") for category_id in ids]
         app = {"app": apps.get(text_in(memory.get("app_id")))} if apps else {}
         yield {"categories": category_names, **app, **memory, **({"user_id": user_id} if user_id else {})}
@@ -94,6 +95,11 @@ def _with_names(backup: Mapping[str, Any], listed: list[Any]) -> Iterator[Any]:
 
 def _text(fields: Mapping[str, Any]) -> str | None:
     return next((fields[name] for name in ("memory", "content", "text", "fact") if isinstance(fields.get(name), str)), None)
+
+
+def identity(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """What identifies a memory: its id or its hash, else its text."""
+    return (text_in(fields.get("id")) or text_in(fields.get("hash")) or _text(fields) or "",)
 
 
 def _relation(relation: Mapping[str, Any], where: str, me: str | None) -> Iterator[ImportItem]:
@@ -144,7 +150,7 @@ def _memory(memory: Any, where: str, me: str | None) -> Iterator[ImportItem]:
     yield from import_rows.memory_rows(
         where,
         FORM,
-        (text_in(fields.get("id")) or text_in(fields.get("hash")) or text,),
+        identity(fields),
         text,
         source=me or text_in(fields.get("user_id")) or None,
         session_id=text_in(fields.get("run_id")) or None,

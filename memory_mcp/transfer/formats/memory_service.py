@@ -10,7 +10,7 @@ from typing import Any
 from memory_mcp.language.labels import LABEL_LIMIT, split_labels
 from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, moment, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, fields_of, moment, text_in
 from memory_mcp.transfer.formats.json_stream import each_file, items
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
@@ -28,10 +28,10 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
     """Yields a row for each memory. Its hash identifies it."""
 
     def memories(name: str) -> Iterator[ImportItem]:
-        for value in items(blocks(source, name), name):
-            listed = value.get(LIST) if isinstance(value, dict) and HASH not in value else [value]
-            for number, memory in enumerate(listed if isinstance(listed, list) else [], start=1):
-                yield from _memory(memory, f"{name}, memory {number}", _machine(value))
+        beside: dict[str, Any] = {}
+        for number, memory in enumerate(items(blocks(source, name), name, frozenset({LIST}), beside), start=1):
+            machine = text_in(fields_of(beside.get("export_metadata")).get("source_machine"))  # the export begins with it
+            yield from _memory(memory, f"{name}, memory {number}", machine)
 
     yield from each_file(source, memories)
 
@@ -42,11 +42,6 @@ def is_export(first: object) -> bool:
         return False
     listed = first.get(LIST)
     return HASH in first or (isinstance(listed, list) and ("export_metadata" in first or is_export(next(iter(listed), None))))
-
-
-def _machine(value: Any) -> str:
-    about = value.get("export_metadata") if isinstance(value, dict) else None
-    return text_in(about.get("source_machine")) if isinstance(about, dict) else ""
 
 
 def _mistake(content: str) -> list[str] | None:

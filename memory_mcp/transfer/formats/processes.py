@@ -4,10 +4,13 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 
 from memory_mcp.errors import InvalidInput, Overloaded
+from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import ImportItem, Report
-from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, MEMORY_LIMIT_BYTES, Answer, Asked, Counted, End, Failed, Part
+from memory_mcp.transfer.formats.worker import LIMIT_SECONDS, MEMORY_LIMIT_BYTES, Answer, Asked, Counted, End, Failed, Part, Recognized
 from memory_mcp.worker_processes import NotStarted, Pool, Worker
 
 # After a larger file the process ends, and all of its memory is given back; the next small one need not wait for another.
@@ -95,8 +98,8 @@ class ReadingProcesses:
 
 
 @contextmanager
-def read_apart(asked: Asked, report: Report) -> Iterator[tuple[int, Iterator[ImportItem]]]:
-    """How many lines a file has, and its items, read in a process of its own. `report` is called with sentences about defects.
+def read_apart(asked: Asked, report: Report) -> Iterator[tuple[int, Iterator[tuple[Format, Iterator[ImportItem]]]]]:
+    """How many lines a file has, and its items by their formats, read in a process of its own. `report` is called with sentences about defects.
 
     Raises:
         MemoryMCPError: the file can't be read.
@@ -107,22 +110,27 @@ def read_apart(asked: Asked, report: Report) -> Iterator[tuple[int, Iterator[Imp
         with processes.reading(asked) as reading:
             answers = reading.answers()
             total = next((answer.lines for answer in answers if isinstance(answer, Counted)), 0)
-            yield total, _items(answers, report)
+            by_format = groupby(_items(answers, report), key=itemgetter(0))
+            yield total, ((kind, (item for _, item in items)) for kind, items in by_format)
     finally:
         processes.close()
 
 
-def _items(answers: Iterator[Answer], report: Report) -> Iterator[ImportItem]:
+def _items(answers: Iterator[Answer], report: Report) -> Iterator[tuple[Format, ImportItem]]:
+    """The items, each with its format; what is left out comes last."""
+    format_ = Format.AUTO
     for answer in answers:
         match answer:
+            case Recognized():
+                format_ = answer.format
             case Part(lines=lines, refused=refused, notes=notes):
-                yield from (ImportItem(where, json.loads(line)) for where, line in lines)
-                yield from (ImportItem(where, refused=reason) for where, reason in refused)
+                yield from ((format_, ImportItem(where, json.loads(line))) for where, line in lines)
+                yield from ((format_, ImportItem(where, refused=reason)) for where, reason in refused)
                 for note in notes:
                     report(note)
             case End(left_out_kinds=kinds):
                 yield from (
-                    ImportItem(kind.places[min(number, len(kind.places) - 1)], left_out=kind.kind)
+                    (format_, ImportItem(kind.places[min(number, len(kind.places) - 1)], left_out=kind.kind))
                     for kind in kinds
                     for number in range(kind.count)
                 )

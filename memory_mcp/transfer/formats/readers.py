@@ -1,9 +1,13 @@
-"""Detects the format of a file, directory or zip from its content, and reads it with the reader that the table of formats has for it."""
+"""Detects the format of a file, and of each file of a directory or zip, from its content, and reads it with the reader that the table of formats has for it.
+
+A directory or zip is the export of a program, known by the names in it, or holds files of any formats, each of which is read by its own.
+"""
 
 import json
-from collections import Counter
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from memory_mcp.errors import InvalidInput
@@ -24,28 +28,35 @@ from memory_mcp.transfer.formats import (
     text_files,
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report, Row
-from memory_mcp.transfer.formats.json_stream import CONVERSATIONS
+from memory_mcp.transfer.formats.json_stream import CONVERSATIONS, ends_in
 from memory_mcp.transfer.formats.recognition import Head
-from memory_mcp.transfer.formats.sources import Source, is_zip, source_of
+from memory_mcp.transfer.formats.sources import Selected, Source, is_zip, source_of
 from memory_mcp.transfer.formats.table import ROWS, TABLE, database
 from memory_mcp.transfer.line_fields import is_too_deep
 
-# Of a folder or a zip, so many files are looked at.
-FILES_LOOKED_AT = 20
 FILES_NAMED = 5
 
 
+@dataclass(frozen=True, slots=True)
+class FormatPart:
+    """What of a path has one format: all of it, or some of the files in a directory or zip."""
+
+    format: Format
+    at: Path | Source
+
+
 def by_persona(
-    path: Path, kind: Format, options: ReadOptions, report: Report, persona: str | None
+    part: FormatPart, options: ReadOptions, report: Report, persona: str | None
 ) -> list[tuple[str | None, Iterator[ImportItem]]]:
-    """The rows of a path, with the persona to import them into: the given one, or the owners that a database names.
+    """The rows of a part of a path, with the persona to import them into: the given one, or the owners that a database names.
 
     Raises:
         InvalidInput: a database has several owners, and the persona is none of them.
     """
-    owners = lines.owners(path) if kind is Format.DATABASE else ()
-    if not owners:
-        return [(persona, ROWS[kind].read(path, options, report))]
+    path = part.at
+    owners = lines.owners(path) if part.format is Format.DATABASE and isinstance(path, Path) else ()
+    if not owners or not isinstance(path, Path):
+        return [(persona, ROWS[part.format].read(path, options, report))]
     if persona is None:
         return [(owner, database(path, owner)) for owner in owners]
     if len(owners) > 1 and persona not in owners:
@@ -71,10 +82,18 @@ _SAVED_OTHERWISE = {
     ".7z .rar .tar .gz .tgz .xz .lzh": ".zip",
 }
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
+# Formats of files that are no export of a program; beside such an export a README is part of it.
+_OF_NO_PROGRAM = frozenset({Format.OBSIDIAN, Format.DOCUMENT, Format.CSV, Format.TEXT, Format.FACTS, None})
+_README = re.compile(r"(?<![^/])readme\.\w{1,5}\Z", re.IGNORECASE)
 
 
 def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
-    """The requested format, or with `AUTO` the format detected from the names and first bytes at a path.
+    """The format of a path; of a directory or zip with several that of its first part. Raises InvalidInput as `parts_of`."""
+    return parts_of(path, requested)[0].format
+
+
+def parts_of(path: Path, requested: Format = Format.AUTO) -> list[FormatPart]:
+    """The path in the requested format, or with `AUTO` in the formats detected from the names and first bytes at it: the notes first, then what there is most of.
 
     Raises:
         InvalidInput: the path does not exist, can't have the requested format, or has none that is recognized.
@@ -84,34 +103,40 @@ def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
     if not (path.is_file() or path.is_dir()):
         raise InvalidInput("{} is no file", "an import reads it twice", "Write what it holds into a file", path)
     if requested is not Format.AUTO:
-        needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
-        if path.is_dir() and needs_file:
-            raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path, requested)
-        if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
-            raise InvalidInput(
-                "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path, requested
-            )
-        return requested
-    many = source_of(path) if path.is_dir() or is_zip(path) else None
-    detected = _of_many(many, path) if many else _of_file(path)
-    if detected is None and many:
-        _refuse_files(many.names(), path)
-    if detected is None:
-        _refuse_kind(path)
+        _check_requested(path, requested)
+        return [FormatPart(requested, path)]
+    if path.is_dir() or is_zip(path):
+        source = source_of(path)
+        if parts := _of_many(source, path):
+            return parts
+        _refuse_files(source.names(), path)
+    if detected := _of_file(path):
+        return [FormatPart(detected, path)]
+    _refuse_kind(path)
+    raise InvalidInput(
+        "the format of {} is not recognized",
+        "it is none of {}",
+        "Name its format with --format, or save what is in it as a text",
+        path.name,
+        ", ".join(row.format for row in TABLE),
+    )
+
+
+def _check_requested(path: Path, requested: Format) -> None:
+    """Raises InvalidInput if the path can't have the format."""
+    needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
+    if path.is_dir() and needs_file:
+        raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path.name, requested)
+    if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
         raise InvalidInput(
-            "the format of {} is not recognized",
-            "it is none of {}",
-            "Name its format with --format, or save what is in it as a text",
-            path.name,
-            ", ".join(row.format for row in TABLE),
+            "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path.name, requested
         )
-    return detected
 
 
 def _refuse_files(names: list[str], path: Path) -> None:
     """Raises InvalidInput, which names the first of the files in a folder or a zip."""
     if not names:
-        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path)
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path.name)
     raise InvalidInput(
         "the format of {} is not recognized",
         "it holds {}",
@@ -135,51 +160,90 @@ def _refuse_kind(path: Path) -> None:
         raise InvalidInput("{} is not read", "files of the kind {} are not", "Save what is in it as {}", path.name, suffix, others)
 
 
-def _of_many(source: Source, path: Path) -> Format | None:
+def _of_many(source: Source, path: Path) -> list[FormatPart]:
+    """The parts of a directory or zip. What is in no format is counted by the first of them, or by that of which other files end like it."""
     names = source.names()
+    groups = _of_program(source, names) or _of_each(source, names, is_folder=path.is_dir())
+    rest = [*(groups.pop(None, None) or ())]
+    order = sorted((kind for kind in groups if kind), key=lambda kind: (kind is not Format.OBSIDIAN, -len(groups[kind])))
+    if not order:
+        return []
+    if len(order) == 1:
+        return [FormatPart(order[0], source)]
+    endings = {PurePosixPath(groups[kind][0]).suffix.lower(): kind for kind in order if kind is not Format.CSV}
+    for name in rest:
+        groups[endings.get(PurePosixPath(name).suffix.lower(), order[0])].append(name)
+    return [FormatPart(kind, Selected(source, groups[kind], is_first=kind is order[0])) for kind in order]
+
+
+def _of_program(source: Source, names: list[str]) -> dict[Format | None, list[str]]:
+    """The files of the export of a program that is known by the names in it, and the notes beside them; none if it is no such export."""
     base_names = {PurePosixPath(name).name for name in names}
     conversations = [name for name in names if CONVERSATIONS.fullmatch(name)]
-    for name in (*conversations[:1], *(name for name in names if conversations and claude.FILES.fullmatch(name))):
-        if format_ := _of_head(Head(source, name)):
-            return format_
+    files = (*conversations[:1], *(name for name in names if conversations and claude.FILES.fullmatch(name)))
+    kind = next(filter(None, (_of_head(Head(source, name)) for name in files)), None)
     by_names = {
         Format.SLACK: "users.json" in base_names and any(map(slack.DAY_FILE.fullmatch, names)),
         Format.DISCORD: any(map(discord.PACKAGE_FILE.search, names)),
         Format.MEM0: mem0.PACKED in base_names,
         Format.CHARACTER: characters.ZIP_ENTRY in names,
     }
-    if told := next((kind for kind, is_told in by_names.items() if is_told), None):
-        return told
-    suffixes = {PurePosixPath(name).suffix.lower() for name in names}
-    if obsidian.SUFFIX in suffixes:
+    kind = kind or next((kind for kind, is_told in by_names.items() if is_told), None)
+    is_note = ends_in(obsidian.SUFFIX)
+    groups = {kind: [name for name in names if not is_note(name)], Format.OBSIDIAN: list(filter(is_note, names))} if kind else {}
+    return {kind: found for kind, found in groups.items() if found}
+
+
+def _of_each(source: Source, names: list[str], *, is_folder: bool) -> dict[Format | None, list[str]]:
+    """The files by their own formats, those of none under None.
+
+    What is beside a chat of a program that saves the files with it was sent there, and pages beside it show it again: they are no documents of their own. The zip of a program that isn't known may
+    hold a README: documents and tables alone, with anything in it that isn't read, are read only by the name of their format.
+    """
+    groups = defaultdict[Format | None, list[str]](list)
+    for name in names:
+        groups[_in_folder(source, name, is_folder=is_folder)].append(name)
+    if Format.OBSIDIAN in groups:  # tables of numbers are attachments of notes
+        of_texts = {
+            name: ends_in(tables.WORKBOOK)(name) or tables.header_at(Head(source, name).rows) is not None for name in groups[Format.CSV]
+        }
+        groups[None] += [name for name in of_texts if not of_texts[name]]
+        groups[Format.CSV] = [name for name in of_texts if of_texts[name]]
+    chats = [kind for kind in groups if kind and ROWS[kind].has_files]
+    folders = {PurePosixPath(name).parent for kind in chats for name in groups[kind]} if is_folder else {PurePosixPath(".")}
+    is_page = ends_in(*documents.HTML_SUFFIXES)
+    for kind in [kind for kind in (Format.DOCUMENT, Format.CSV, Format.TEXT) if groups.keys() - _OF_NO_PROGRAM and kind in groups]:
+        was_sent = {
+            name: _README.search(name) or (chats and (is_page(name) or not folders.isdisjoint(PurePosixPath(name).parents)))
+            for name in groups[kind]
+        }
+        groups[chats[0] if chats else None] += [name for name in was_sent if was_sent[name]]
+        groups[kind] = [name for name in was_sent if not was_sent[name]]
+    if Format.CHARACTER in groups:
+        groups[Format.CHARACTER] += groups.pop(Format.LOREBOOK, [])  # the entries of a book name the character
+    found = {kind: sorted(names) for kind, names in groups.items() if names}
+    if not is_folder and found.keys() <= {Format.DOCUMENT, Format.CSV, None}:
+        is_read = ends_in(".png", *_PICTURES, *tables.SUFFIXES)
+        has_texts_alone = Format.CSV not in found and all(map(ends_in(*text_files.TEXT_SUFFIXES), found.get(Format.DOCUMENT, ())))
+        return {} if has_texts_alone or not all(map(is_read, found.get(None, ()))) else found
+    return found
+
+
+def _in_folder(source: Source, name: str, *, is_folder: bool) -> Format | None:
+    """The format of a file among others. Markdown is a note; other texts are documents in a zip."""
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix not in _LOOKED_AT:
+        return Format.DOCUMENT if suffix in documents.SUFFIXES else Format.CSV if suffix in tables.SUFFIXES else None
+    if suffix == obsidian.SUFFIX:
         return Format.OBSIDIAN
-    plain = _plain(suffixes, is_folder=path.is_dir())
-    return _of_most(source, names, plain) or plain
-
-
-def _plain(suffixes: set[str], *, is_folder: bool) -> Format | None:
-    """How files without a format of their own are read. The zip of a program that isn't known may hold a README: only one of documents and tables, with
-    nothing else in it that isn't read, is read without the name of its format."""
-    if not is_folder and suffixes - documents.SUFFIXES - tables.SUFFIXES - _PICTURES - {".png"}:
+    try:
+        head = Head(source, name)
+        kind = _of_head(head)
+    except InvalidInput:
         return None
-    if is_folder and suffixes & text_files.TEXT_SUFFIXES:
-        return Format.TEXT
-    if suffixes & documents.OWN_SUFFIXES or (suffixes & text_files.TEXT_SUFFIXES and suffixes & tables.SUFFIXES):
+    if kind is Format.TEXT and not is_folder:
         return Format.DOCUMENT
-    return Format.CSV if suffixes & tables.SUFFIXES else None
-
-
-def _of_most(source: Source, names: list[str], plain: Format | None) -> Format | None:
-    """The format that most of the files have, of those with a format of their own; `plain` is that of the texts without one."""
-    found: Counter[Format] = Counter()
-    for name in [name for name in names if PurePosixPath(name).suffix.lower() in _LOOKED_AT][:FILES_LOOKED_AT]:
-        try:
-            kind = _of_head(Head(source, name))
-        except InvalidInput:
-            continue
-        if kind and (kind is plain is Format.TEXT or not ROWS[kind].is_general):
-            found[kind] += 1
-    return max(found, key=found.__getitem__, default=None)
+    return None if kind in (Format.JSON_LINES, Format.DATABASE) else kind
 
 
 def _of_file(path: Path) -> Format | None:

@@ -73,13 +73,13 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""), group)
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
             time = written_time(message.get("send_date"), options.zone)
-            by = {"source": speaker, "role": import_rows.role_of(speaker, by_user=True) if by_user else None}
             yield from import_rows.memory_rows(
                 where,
                 FORM,
                 (*identity, *repetition),
                 named,
-                **by,  # a character is the persona itself, or another one: no assistant
+                source=speaker,
+                role=import_rows.role_of(speaker, by_user=True) if by_user else None,  # a character is a persona: no assistant
                 session_id=session,
                 occurred_at=time,
                 kind="conversation",

@@ -165,6 +165,22 @@ class Archive:
         return self._ignored
 
 
+class Selected:
+    """Some files of a source. What the source ignores belongs to the first selection of it."""
+
+    def __init__(self, source: Source, names: Sequence[str], *, is_first: bool) -> None:
+        self._source, self._names, self._is_first = source, sorted(names), is_first
+        self.label, self.open, self.changed = source.label, source.open, source.changed
+
+    def names(self) -> list[str]:
+        """The sorted names of these files."""
+        return self._names
+
+    def ignored(self) -> Mapping[str, list[str]]:
+        """Those of the source."""
+        return self._source.ignored() if self._is_first else {}
+
+
 def source_of(path: Path) -> Source:
     """Opens a file, directory or zip as a source.
 

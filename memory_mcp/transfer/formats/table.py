@@ -41,7 +41,6 @@ from memory_mcp.transfer.formats import (
     whatsapp,
 )
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
-from memory_mcp.transfer.formats.json_stream import each_file, ends_in
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.picture_text import is_picture
 from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
@@ -51,18 +50,18 @@ from memory_mcp.transfer.formats.turns import files_read
 SQLITE_MAGIC = b"SQLite format 3\x00"
 _GRAPH = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*+\{\s*+"(?:type"\s*+:\s*+"(?:entity|relation)"|entities"\s*+:)')
 
-Read = Callable[[Path, ReadOptions, Report], Iterator[ImportItem]]
+Read = Callable[[Path | Source, ReadOptions, Report], Iterator[ImportItem]]
 
 
 @dataclass(frozen=True, slots=True)
 class FormatRow:
-    """One format. `is_general`: any file with this ending has it, so that it says nothing of the folder or the zip that the file is in."""
+    """One format. `has_files`: the program saves the files that were sent in a chat beside it."""
 
     format: Format
     recognizes: Callable[[Head], bool]
     read: Read
     clash: Clash
-    is_general: bool = False
+    has_files: bool = False
 
 
 def _of_source(read: Callable[[Source, ReadOptions], Iterator[ImportItem]]) -> Read:
@@ -74,12 +73,12 @@ def _of_author(read: Callable[[Source, str | None], Iterator[ImportItem]]) -> Re
 
 
 def _reporting(read: Callable[[Source, ReadOptions, Report], Iterator[ImportItem]]) -> Read:
-    def items_of(path: Path, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
-        source = source_of(path)
+    def items_of(at: Path | Source, options: ReadOptions, report: Report) -> Iterator[ImportItem]:
+        source = source_of(at) if isinstance(at, Path) else at
         try:
             yield from read(source, options, report)
         except RecursionError:
-            yield ImportItem(path.name, refused=TOO_DEEP)
+            yield ImportItem(at.name if isinstance(at, Path) else source.label, refused=TOO_DEEP)
         for kind, names in source.ignored().items():
             yield from (ImportItem(name, left_out=kind) for name in names)
 
@@ -91,6 +90,8 @@ def _chat(
     recognizes: Callable[[Head], bool],
     read_file: Callable[[Source, str, ReadOptions], Iterator[ImportItem]],
     is_table: Callable[[Head], bool] | None = None,
+    *,
+    has_files: bool = False,
 ) -> FormatRow:
     """The row of a program whose files are read one by one. With `is_table` it also saves chats as tables."""
 
@@ -104,21 +105,11 @@ def _chat(
     def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
         return files_read(source, either, lambda name: of_file(source, name, options))
 
-    return FormatRow(kind, either, _of_source(read), "keep")
+    return FormatRow(kind, either, _of_source(read), "keep", has_files)
 
 
-def _assistant(kind: Format) -> FormatRow:
-    return _chat(kind, partial(assistants.recognizes, kind), partial(assistants.read_file, kind))
-
-
-def _documents(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
-    """Documents, and the tables beside them."""
-
-    def of_file(name: str) -> Iterator[ImportItem]:
-        is_table = ends_in(*tables.SUFFIXES)(name)
-        return tables.read_file(source, name, options) if is_table else documents.read_file(source, name)
-
-    yield from each_file(source, of_file)
+def _assistant(kind: Format, *, has_files: bool = False) -> FormatRow:
+    return _chat(kind, partial(assistants.recognizes, kind), partial(assistants.read_file, kind), has_files=has_files)
 
 
 def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
@@ -137,7 +128,7 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
         yield ImportItem(f"{path.name}, after {last}" if last else path.name, refused=reason)
 
 
-def _unread(path: Path, _options: ReadOptions, _report: Report) -> Iterator[ImportItem]:
+def _unread(path: Path | Source, _options: ReadOptions, _report: Report) -> Iterator[ImportItem]:
     """JSON lines are sent unchanged."""
     raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another --format", path)
 
@@ -172,27 +163,27 @@ def _is_card(head: Head) -> bool:
 
 
 TABLE: tuple[FormatRow, ...] = (
-    FormatRow(Format.DATABASE, lambda head: head.data.startswith(SQLITE_MAGIC), lambda path, *_: database(path), "refuse", is_general=True),
+    FormatRow(Format.DATABASE, lambda head: head.data.startswith(SQLITE_MAGIC), lambda path, *_: database(path), "refuse"),
     # Texts
     FormatRow(
         Format.PLAYBOOK,
         lambda head: _has_text_ending(head) and playbook.is_playbook(head.data),
         _of_author(playbook.read_file),
         "revise",
-        is_general=True,
     ),
     FormatRow(
         Format.OBSIDIAN,
         lambda head: head.suffix == obsidian.SUFFIX and has_front_matter(head.data),
         _reporting(lambda source, _, report: obsidian.read(source, report)),
         "revise",
-        is_general=True,
     ),
-    _assistant(Format.GEMINI),
-    FormatRow(Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_source(_documents), "keep", is_general=True),
+    _assistant(Format.GEMINI, has_files=True),
+    FormatRow(
+        Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_source(lambda source, _: documents.read(source)), "keep"
+    ),
     _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
-    _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file),
-    _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord),
+    _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file, has_files=True),
+    _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord, has_files=True),
     _chat(Format.FACTS, fact_lists.recognizes, fact_lists.read_file),
     # JSON and JSON lines
     FormatRow(Format.MCP_MEMORY, _is_graph, _of_author(knowledge_graph.read), "keep"),
@@ -204,7 +195,7 @@ TABLE: tuple[FormatRow, ...] = (
         "keep",
     ),
     _assistant(Format.VSCODE_CHAT),
-    FormatRow(Format.JSON_LINES, lambda head: head.suffix in JSON_LINES_SUFFIXES, _unread, "refuse", is_general=True),
+    FormatRow(Format.JSON_LINES, lambda head: head.suffix in JSON_LINES_SUFFIXES, _unread, "refuse"),
     # Characters: a chat has fields of its character, too
     FormatRow(Format.CHARACTER_CHAT, lambda head: character_chats.is_chat(head.fields), _of_source(character_chats.read), "keep"),
     FormatRow(Format.CHARACTER, _is_card, _reporting(characters.read), "revise"),
@@ -213,16 +204,17 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.SKILLBOOK, lambda head: lessons.is_skillbook(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.CLAUDE_MEM, lambda head: lessons.is_claude_mem(dict(head.fields)), _of_author(lessons.read), "keep"),
     FormatRow(Format.MEMORY_SERVICE, lambda head: memory_service.is_export(dict(head.fields)), _of_author(memory_service.read), "keep"),
-    _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file),
-    *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO, Format.GROK)),
+    _chat(Format.TELEGRAM, telegram.recognizes, telegram.read_file, has_files=True),
+    *map(_assistant, (Format.DEEPSEEK, Format.LIBRECHAT, Format.OPEN_WEBUI, Format.LM_STUDIO)),
+    _assistant(Format.GROK, has_files=True),
     _assistant(Format.CHARACTER_AI),
-    FormatRow(Format.CHATGPT, lambda head: chatgpt.is_export(head.fields), _of_author(chatgpt.read), "keep"),
+    FormatRow(Format.CHATGPT, lambda head: chatgpt.is_export(head.fields), _of_author(chatgpt.read), "keep", has_files=True),
     FormatRow(Format.MEM0, _is_mem0, _of_author(mem0.read), "revise"),
     FormatRow(Format.SLACK, lambda head: False, _of_author(slack.read), "keep"),  # recognized by the names in its folder
     # Tables
     _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
-    FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep", is_general=True),
+    FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep"),
     # Texts that are none of the above, such as a card that was saved as one
-    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse", is_general=True),
+    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse"),
 )
 ROWS = {row.format: row for row in TABLE}

@@ -134,7 +134,7 @@ def _cell(value: object) -> str:
 def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
-    at = next((number for is_header in (_has_texts, _is_of_form, _has_titles) for number, row in enumerate(head) if is_header(row)), None)
+    at = header_at(head)
     if at is None:
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
@@ -146,6 +146,12 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterato
     keys = _Keys(cells for _, cells in read_rows)
     for number, cells in read_rows:
         yield from _memory(cells, keys, sentence("{}, row {}", name, number), options)
+
+
+def header_at(rows: list[list[str]]) -> int | None:
+    """The index of the header among the first rows of a table; None if none has a column of texts."""
+    kinds = (_has_texts, _is_of_form, _has_titles)
+    return next((number for is_header in kinds for number, row in enumerate(rows) if is_header(row)), None)
 
 
 def _fields(header: list[str]) -> list[str]:
@@ -215,8 +221,8 @@ class _Keys:
         self._same = Counter(_identity(cells.values) for cells in rows)
         self._numbers, self._former = Counter[tuple[str, ...]](), set[tuple[str, ...]]()
 
-    def of(self, cells: _Cells) -> tuple[tuple[str, ...], list[str]]:
-        """What identifies a row, and the former keys of its memory."""
+    def of(self, cells: _Cells) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """What identifies a row, and what it was identified by before, with the form."""
         common = whole = _identity(cells.values)
         if self._same[common] > 1:
             further = {name: text for name, text in cells.values.items() if name not in _IDENTITY} | cells.further
@@ -226,7 +232,7 @@ class _Keys:
         known_as = {common, _identity(cells.formerly)} if "content" in cells.formerly else {common}
         former = known_as - self._former - {whole}
         self._former |= known_as
-        return whole, [import_rows.key_of(FORM, *identity) for identity in sorted(former)]
+        return whole, [(FORM, *identity) for identity in sorted(former)]
 
 
 def _identity(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -254,8 +260,8 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
     # A time that can't be read is refused by its name when it is stored.
     fields |= {name: _time(text, options) for name, text in cells.times.items()}
     beside = {column: _lines_of(cell) for column, cell in cells.further.items()}
-    identity, former_keys = keys.of(cells)
-    fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None, "former_keys": former_keys}
+    identity, former = keys.of(cells)
+    fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None, "former": former}
     yield from import_rows.memory_rows(where, FORM, identity, fields.pop("content"), origin={"row": where}, **fields)
 
 

@@ -17,7 +17,7 @@ import apsw
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, KindCount, LeftOut, ReadOptions
-from memory_mcp.transfer.formats.readers import by_persona, detect_format, forgetting, json_line, without_deep_row
+from memory_mcp.transfer.formats.readers import FormatPart, by_persona, forgetting, json_line, parts_of, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
 from memory_mcp.wording import sentence, shortened
 from memory_mcp.worker_processes import answer_server
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """How the file is read."""
+    """How the file is read, or the files in it that come next."""
 
     format: Format
 
@@ -95,25 +95,30 @@ Answer = Recognized | Counted | Part | End | Failed
 def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Iterator[Answer]:
     """What there is to tell of a file, in order; the last one is `End` or `Failed`."""
     try:
-        kind = detect_format(asked.path, asked.format)
-        yield Recognized(kind)
+        of_formats = parts_of(asked.path, asked.format)
+        yield Recognized(of_formats[0].format)
         count = unreadable = size = 0
-        kept, left_out = list[Part](), LeftOut()
-        for part in _parts(asked, kind, left_out):
-            count, unreadable = count + len(part.lines), unreadable + len(part.refused)
-            size += sum(len(place) + len(read) for place, read in (*part.lines, *part.refused))
+        kept, left_out = list[Recognized | Part](), LeftOut()
+        for part in _parts(asked, of_formats, left_out):
+            if isinstance(part, Part):
+                count, unreadable = count + len(part.lines), unreadable + len(part.refused)
+                size += sum(len(place) + len(read) for place, read in (*part.lines, *part.refused))
+                yield Part()
             if size > KEPT_BYTES:
                 kept.clear()
             else:
                 kept.append(part)
-            yield Part()
         if not count and not unreadable:
-            yield Failed(InvalidInput("the file has nothing to import", "no text was found in the format {}", "Choose its format", kind))
+            yield Failed(
+                InvalidInput(
+                    "the file has nothing to import", "no text was found in the format {}", "Choose its format", of_formats[0].format
+                )
+            )
             return
         yield Counted(count)
         if size > KEPT_BYTES:
             left_out = LeftOut()
-            yield from _parts(asked, kind, left_out)
+            yield from _parts(asked, of_formats, left_out)
         else:
             yield from kept
         yield End(left_out.sentence(), tuple(left_out.kinds()))
@@ -128,10 +133,18 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
         yield Failed(None, "".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
 
 
-def _parts(asked: Asked, kind: Format, left_out: LeftOut) -> Iterator[Part]:
-    """What is read of a file, in parts: often enough that the server sees that it goes on, and no more at once than it stores at once."""
+def _parts(asked: Asked, of_formats: list[FormatPart], left_out: LeftOut) -> Iterator[Recognized | Part]:
+    """What is read of a file, in parts, after the format of those that have it."""
+    for of_format in of_formats:
+        yield Recognized(of_format.format)
+        yield from _parts_of_format(asked, of_format, left_out)
+
+
+def _parts_of_format(asked: Asked, of_format: FormatPart, left_out: LeftOut) -> Iterator[Part]:
+    """The parts: often enough that the server sees that it goes on, and no more at once than it stores at once."""
     part, size, begun = Part(), 0, time.monotonic()
-    for entry in _json_lines(asked.path) if kind is Format.JSON_LINES else _items(asked, kind, part.notes):
+    is_sent_as_it_is = of_format.format is Format.JSON_LINES
+    for entry in _json_lines(asked.path) if is_sent_as_it_is else _items(asked, of_format, part.notes):
         if isinstance(entry, tuple):
             part.lines.append(entry)
             size += len(entry[1])
@@ -146,9 +159,9 @@ def _parts(asked: Asked, kind: Format, left_out: LeftOut) -> Iterator[Part]:
     yield part
 
 
-def _items(asked: Asked, kind: Format, notes: list[str]) -> Iterator[Placed | ImportItem]:
+def _items(asked: Asked, of_format: FormatPart, notes: list[str]) -> Iterator[Placed | ImportItem]:
     """The lines of the rows of a file, and its other items."""
-    (_, items), *_ = by_persona(asked.path, kind, asked.options, notes.append, asked.persona)
+    (_, items), *_ = by_persona(of_format, asked.options, notes.append, asked.persona)
     for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
         yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
 
