@@ -1,15 +1,21 @@
 """How long the work of a call may take: it asks between two steps, and SQLite asks within a statement.
 
-The limit holds for the thread that has set it. What is done on behalf of many, such as a commit, has none.
+The limit holds for the thread that has set it. What is done on behalf of many, such as a commit, has none. What can't be ended at all, such as
+a model's work, runs on a thread of its own (`on_thread`).
 """
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Thread
+from typing import TypeVar
 
 from memory_mcp.errors import SearchUnfinished
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +73,18 @@ def check() -> None:
     limit = _current.get()
     if limit and limit.is_over:
         raise limit.passed()
+
+
+def on_thread(work: Callable[[], T], name: str) -> Future[T]:
+    """Work on a thread of its own. It can't be stopped, but who waits for it may stop waiting."""
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()  # who waits may be cancelled, and others wait for it later
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001  any error of a library, also a panic, goes to who waits
+            result.set_exception(error)
+
+    Thread(target=run, name=name, daemon=True).start()
+    return result

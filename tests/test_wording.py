@@ -7,7 +7,7 @@ import re
 import tomllib
 
 import pytest
-from error_wordings import PACKAGE, sayings, unplaced, wordings
+from error_wordings import PACKAGE, said_by, sayings, unplaced, wordings
 
 from memory_mcp.config.settings import Privacy
 from memory_mcp.errors import InvalidInput, MemoryMCPError, NotInstalled
@@ -76,6 +76,19 @@ MADE = {f"[{source}]" for source in ("core", "recent", "semantic", "summary", "u
 MADE |= {"already forgotten", "not found", "would forget", "occurred", "would be"}
 MADE |= {"no entity is named {}: {}; {}. Take a name from a memory, or look at graph_snapshot."}
 MADE |= {"the scope {}", "the scopes {} and {}", "the scopes {} and {} and {}"}
+
+
+@pytest.mark.slow
+def test_the_catalog_has_why_an_entry_of_a_file_is_refused():
+    reasons = {
+        text
+        for path in (PACKAGE / "transfer").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.keyword) and node.arg == "refused"
+        for text in said_by(node.value)
+    }
+    assert "It has no text (content)." in reasons
+    assert [text for text in sorted(reasons - {"", "{}"}) if text not in catalog()["sentences"]] == []
 
 
 def test_the_japanese_has_only_values_of_the_sentence():

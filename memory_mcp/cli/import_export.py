@@ -283,7 +283,10 @@ def _print_table(counts_of: dict[Format, dict[str, Any]], refused: int, left_out
         rows += [
             (counts[name], worded(words) + of_kind) for name, words in told.items() if name in counts and (counts[name] or not of_kind)
         ]
-    rows += [(counted.count, f"{worded('left out')}: {terms().left_out(counted.kind)} ({counted.where})") for counted in left_out.kinds()]
+    rows += [
+        (counted.count, f"{worded('left out')}: {terms().left_out(counted.kind)} ({'; '.join(map(worded, counted.named))})")
+        for counted in left_out.kinds()
+    ]
     for count, words in [*rows, (refused, worded("refused"))]:
         typer.echo(f"{count:>8,}  {words}")
 

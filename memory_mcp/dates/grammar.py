@@ -1,16 +1,13 @@
 """The grammar of dates: `expressions.toml` with the words of the lexicon filled in."""
 
-import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
-from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, MONTHS, NUMBER, WEEKDAY_NAMES, YEARS_BACK
-from memory_mcp.lexicon import any_of, mapping, words
+from memory_mcp.dates.spans import COUNT, KANJI_NUMBER, MONTHS, NUMBER, YEARS_BACK
+from memory_mcp.lexicon import CLASSES, any_of, mapping, parts_of
 
 _FILE = tomllib.loads(Path(__file__).with_name("expressions.toml").read_text("utf-8"))
 ROWS = _FILE["expression"]
-_REFERENCE = re.compile(r"@\{(?:(ja|en)\.)?(\w+)\}")
 # Behind a name that ends so, another word may go on.
 _GOES_ON = {"日": "曜常々差没記課", "分": "点曜常々"}
 
@@ -28,7 +25,8 @@ def _names(language: str, table: str) -> str:
 
 
 # Parts of expressions, by name.
-PARTS = {
+_KNOWN = {
+    **CLASSES,
     **{f"{language}_{kind}": _names(language, f"named_{kind}") for language in ("ja", "en") for kind in ("days", "periods")},
     # A look at the first character makes the search several times faster.
     "first_of_days": "".join(sorted({name[0] for name in mapping("ja", "named_days")})),
@@ -37,22 +35,5 @@ PARTS = {
     "kanji_number": KANJI_NUMBER,
     "count": COUNT,
     "months": any_of(MONTHS),
-    "days_of_week": WEEKDAY_NAMES,
 }
-
-
-def filled(pattern: str | list[str]) -> str:
-    """A pattern with the parts and the tables of words that it names."""
-    whole = pattern if isinstance(pattern, str) else "|".join(pattern)
-    return _REFERENCE.sub(lambda part: any_of(words(part[1], part[2])) if part[1] else PARTS[part[2]], re.sub(r"\n *", "", whole))
-
-
-def needed(written: str) -> Iterator[str]:
-    """The words of a list, and those of the tables that it names."""
-    for word in written.split():
-        table = _REFERENCE.fullmatch(word)
-        yield from words(table[1], table[2]) if table else [word.replace("_", " ")]
-
-
-for _name, _part in _FILE["parts"].items():
-    PARTS[_name] = filled(_part)
+PARTS = parts_of(_FILE["parts"], _KNOWN)

@@ -1,13 +1,15 @@
-"""Hours: what qualifies a day (夜, 9pm, 上旬, 頃), and times counted in hours and minutes from now (2時間前, the last 24 hours)."""
+"""Hours: what qualifies a day (夜, 9pm, 上旬, 頃), days in UTC, and times counted in hours and minutes from now (2時間前, the last 24
+hours)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from memory_mcp import lexicon
 from memory_mcp.dates.grammar import PARTS
 from memory_mcp.dates.spans import ONE_DAY, DaySpan, months_back, nth_of, number_of
 from memory_mcp.domain import TimeRange
+from memory_mcp.errors import InvalidInput
 from memory_mcp.patterns import Forms, Found, bounded
 
 _HOURS = {**lexicon.counts("ja", "hours"), **lexicon.counts("en", "hours")}
@@ -41,9 +43,14 @@ class DayReading:
 
     @property
     def filtered_days(self) -> DaySpan:
-        """The days that a filter covers: a day that is not exact with two on either side, a longer span with ten."""
-        margin = timedelta(days=0 if not self.about else (2 if self.days[1] - self.days[0] < timedelta(days=_MONTH_DAYS) else 10))
-        return self.days[0] - margin, self.days[1] + margin
+        """The days that a filter covers."""
+        return widened(self.days) if self.about else self.days
+
+
+def widened(days: DaySpan) -> DaySpan:
+    """What is not exact: a day with two on either side, a longer span with ten."""
+    margin = timedelta(days=2 if days[1] - days[0] < timedelta(days=_MONTH_DAYS) else 10)
+    return days[0] - margin, days[1] + margin
 
 
 def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
@@ -70,7 +77,7 @@ def with_modifiers(days: DaySpan, rest: str) -> tuple[DayReading, str]:
 _TO_THE_END = bounded(r"\s?[中内]?いっぱい|の?(?:末日|最終日)|末まで|の終わりまで|(?P<limit>[内中](?:に|まで|で))")
 _PART_BEHIND = Forms(PARTS["part_behind"])
 _PART_IN_FRONT = Forms(PARTS["part_in_front"])
-_QUALIFIER = bounded(PARTS["qualifier"])
+_QUALIFIER, _ABOUT_BEHIND, _ABOUT_IN_FRONT = (bounded(PARTS[name]) for name in ("qualifier", "about_behind", "about_in_front"))
 _SHORTEST_WITH_PARTS = timedelta(days=7)
 
 
@@ -82,6 +89,18 @@ def part_of_span(span: DaySpan, before: str, after: str) -> DaySpan:
     try:
         return _with_part(DayReading(span), part).days if part else span
     except ValueError:  # only a month has a first week
+        return span
+
+
+def asked_span(span: DaySpan, before: str, after: str) -> DaySpan:
+    """The days that a question means by a date, given its text before and after it: a part of a week, month or year; クリスマスの頃 with the
+    days beside it. A month is long enough as it is."""
+    is_about = _ABOUT_BEHIND.match(after) or _ABOUT_IN_FRONT.search(before)
+    if not is_about or span[1] - span[0] >= timedelta(days=_MONTH_DAYS):
+        return part_of_span(span, before, after)
+    try:
+        return widened(span)
+    except OverflowError:  # at an end of the calendar
         return span
 
 
@@ -158,6 +177,41 @@ def _hour_of_day(hour: int, rest: str, *, has_half: bool) -> int:
     return hour + 12 if at_night or (hour < 12 and in_afternoon) else hour
 
 
+# Days and hours in UTC.
+
+
+def times_of(plain: str, spans: Iterable[DaySpan], now: datetime, zone: tzinfo) -> list[TimeRange]:
+    """These spans of the dates of a question, and its counts of hours up to now: 過去24時間."""
+    return [*in_utc_spans(spans, zone), *(_until_now(now, _length(found)) for found in _UP_TO_NOW.all(plain))]
+
+
+def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
+    """Those of these local days that UTC can represent: a text may quote the year 1, and is still a text."""
+    for span in spans:
+        try:
+            yield in_utc(span, zone)
+        except InvalidInput:
+            continue
+
+
+def in_utc(span: DaySpan, zone: tzinfo) -> TimeRange:
+    """Local days as a span of UTC.
+
+    Raises:
+        InvalidInput: they are outside the calendar.
+    """
+    try:
+        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
+    except OverflowError:
+        raise outside_calendar() from None
+    return TimeRange(start, end)
+
+
+def outside_calendar() -> InvalidInput:
+    """The error for a day that UTC cannot represent."""
+    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")
+
+
 _FEW = 6
 _FROM_NOW, _SOME, _UP_TO_NOW = (Forms(PARTS[name]) for name in ("hours_from_now", "some_hours_ago", "hours_up_to_now"))
 _JUST_NOW = frozenset((*lexicon.words("ja", "just_now"), *lexicon.words("en", "just_now")))
@@ -185,11 +239,6 @@ def up_to_now(plain: str, now: datetime) -> TimeRange | None:
         return _until_now(now, timedelta(hours=1))
     found = _UP_TO_NOW.whole(plain)
     return _until_now(now, _length(found)) if found else None
-
-
-def named_hours(plain: str, now: datetime) -> Iterator[TimeRange]:
-    """Each 過去24時間 in a text."""
-    return (_until_now(now, _length(found)) for found in _UP_TO_NOW.all(plain))
 
 
 def is_just_now(plain: str) -> bool:

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import memory_mcp.dates.holidays  # noqa: F401  what its days mean
-from memory_mcp.dates.grammar import PARTS, ROWS, filled, needed
-from memory_mcp.dates.hours import end_of_qualifier, part_of_span
+from memory_mcp.dates.grammar import PARTS, ROWS
+from memory_mcp.dates.hours import asked_span, end_of_qualifier
 from memory_mcp.dates.spans import (
     MONTHS,
     ONE_DAY,
@@ -29,7 +29,7 @@ from memory_mcp.dates.spans import (
 )
 from memory_mcp.dates.tables import MEANINGS, Expression, Table, as_moment, meaning, next_weekday
 from memory_mcp.dates.tense import Direction, asked_directions, sentence_around
-from memory_mcp.lexicon import any_of
+from memory_mcp.lexicon import any_of, filled, needed
 from memory_mcp.patterns import Forms, Found, bounded
 
 
@@ -149,7 +149,7 @@ def written_date(written: CalendarDate, today: date) -> Iterable[DaySpan]:
 
 
 def _expression(row: Mapping[str, Any]) -> Expression:
-    find = Forms(filled(row["pattern"])).all if "pattern" in row else calendar_dates
+    find = Forms(filled(row["pattern"], PARTS)).all if "pattern" in row else calendar_dates
     further = {name: row[name] for name in ("recurs_after", "is_alone") if name in row} | (
         {"counted": as_moment} if "counted" in row else {}
     )
@@ -273,7 +273,7 @@ def _asked_spans(recognized: Recognized, named: Named, today: date) -> list[DayS
     if named.is_alone:
         asked_for = asked_directions(before, after) if len(recognized.plain) <= _LONGEST else ()
         spans = [span for direction in asked_for for span in _nearest(spans, direction, today)]
-    return [part_of_span(span, before, after) for span in spans]
+    return [asked_span(span, before, after) for span in spans]
 
 
 def _nearest(spans: Sequence[DaySpan], asked_for: Direction, today: date) -> list[DaySpan]:

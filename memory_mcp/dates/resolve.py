@@ -7,17 +7,27 @@ latest that has begun, unless that is nearly a year ago and the next one is near
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from dateutil.parser import parse as parse_date
 
 from memory_mcp.dates.grammar import PARTS
-from memory_mcp.dates.hours import PART_OF_DAY, DayReading, hours_ago, is_just_now, named_hours, night_hours, up_to_now, with_modifiers
+from memory_mcp.dates.hours import (
+    PART_OF_DAY,
+    DayReading,
+    hours_ago,
+    in_utc,
+    is_just_now,
+    night_hours,
+    outside_calendar,
+    up_to_now,
+    with_modifiers,
+)
 from memory_mcp.dates.recognize import AS_ARGUMENTS, CALENDAR, Named, Recognized, recognized_in
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAYS, DaySpan, day_of, narrowed, normalize
 from memory_mcp.dates.statements import LATE, NEARLY_A_YEAR, planned
@@ -25,28 +35,14 @@ from memory_mcp.dates.tables import next_weekday
 from memory_mcp.dates.tense import Direction, direction_of_text
 from memory_mcp.domain import TimeRange
 from memory_mcp.errors import InvalidInput
+from memory_mcp.lexicon import expressions
 from memory_mcp.patterns import Forms, bounded
 
-# These words exclude a date that is past.
-NEXT = re.compile("(?:次|今度)の?|来たる|来る|きたる|(?<![a-z])(?:next|(?:the )?(?:coming|upcoming))(?![a-z])")
-# Alone, such an hour belongs to the last night.
-HOUR_OF_NIGHT = re.compile(r"\A(?:深夜|真?夜中|夜|晩)の?0?[0-5](?:時半?|時\d{1,2}分|:\d\d)(?:頃|ごろ)?\Z")
+_IS = expressions(__file__, "sentences.toml", "arguments")
 _HOURS = {"JST": 9, "UTC": 0, "GMT": 0, "CET": 1, "CEST": 2, "EST": -5, "EDT": -4, "PST": -8, "PDT": -7}
 _SECONDS = {name: hours * 3600 for name, hours in _HOURS.items()}
 _OFFSETS = {name: f"{hours:+03}:00" for name, hours in _HOURS.items()}
 _ZONE = re.compile(rf"(?<=\d)(?: ?(?P<name>{'|'.join(_OFFSETS)})| (?P<offset>[+-]\d\d:?\d\d))\Z")
-_END_OF_DAY = re.compile(r"(?<=[T ])24:00(?::00(?:\.0+)?)?(?=\Z|Z|[+-])")
-
-
-# As programs print a moment: Tue, 01 Sep 2026 09:05:00 GMT, Tue Sep 01 2026 18:05:00 GMT+0900 (Japan Standard Time), 2026-09-01@18h00m00s.
-_OF_A_PROGRAM = re.compile(
-    r"(?i:(?:(?:mon|tue|wed|thu|fri|sat|sun),? )?(?:\d{1,2} [a-z]{3}|[a-z]{3} \d{1,2}),? \d{4} \d\d:\d\d:\d\d(?: ?(?:gmt|utc|z"
-    r"|[a-z]{3,4})?(?:[+-]\d{4})?)?(?: \([^)]{0,60}\))?)\Z"
-)
-_NAME_OF_ZONE = re.compile(r"[A-Z]{3,4}(?=[+-]\d)| \([^)]{0,60}\)")
-# What needs no rewriting: 2025-10-17T09:30:00.25+09:00, also in lower case.
-_PLAIN_ISO = re.compile(r"\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?(?:[+-]\d\d:\d\d)?", re.ASCII)
-_WITH_UNITS = re.compile(r"(?i:[@t ](\d\d)h ?(\d\d)m ?(\d\d)s(?: ?\d+ms)?)\Z")
 
 
 def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
@@ -55,14 +51,14 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
     Raises:
         InvalidInput: it is outside the calendar.
     """
-    is_of_a_program = _OF_A_PROGRAM.match(text) is not None
+    is_of_a_program = _IS["of_a_program"].match(text) is not None
     if not (is_of_a_program or text[:4].isdecimal()) or (len(text) == len("20251017") and text.isdecimal()):
         return None
     if since := re.fullmatch(r"(\d{9,})(?:\.\d{1,9})?", text):
         return _since_1970(since[1])
     try:
         if is_of_a_program:
-            plain = _NAME_OF_ZONE.sub("", text.upper())  # dateutil takes the sign behind a name the other way round
+            plain = _IS["name_of_zone"].sub("", text.upper())  # dateutil takes the sign behind a name the other way round
             moment, length = parse_date(plain, tzinfos=_SECONDS), timedelta(seconds=1)
         else:
             moment, length = _iso_moment(text)
@@ -76,12 +72,12 @@ def iso_span(text: str, zone: ZoneInfo) -> TimeRange | None:
 
 def _iso_moment(text: str) -> tuple[datetime, timedelta]:
     """A moment, and how long what is meant lasts. Its zone may be a name, and its hour 24."""
-    if _PLAIN_ISO.fullmatch(text):
+    if _IS["plain_iso"].fullmatch(text):
         return datetime.fromisoformat(text), timedelta(microseconds=1)
-    text = _WITH_UNITS.sub(r"t\1:\2:\3", text).upper()
+    text = _IS["with_units"].sub(r"t\1:\2:\3", text).upper()
     if zone := _ZONE.search(text):
         text = text[: zone.start()] + (_OFFSETS[zone["name"]] if zone["name"] else zone["offset"])
-    text, hours_24 = _END_OF_DAY.subn("00:00", text)
+    text, hours_24 = _IS["end_of_day"].subn("00:00", text)
     moment = datetime.fromisoformat(text.replace("/", "-")) + timedelta(days=hours_24)
     clock = re.search(r"[T ]\d{2}(:?\d{2})?(:?\d{2})?(\.\d+)?", text)
     if clock is None:
@@ -101,28 +97,6 @@ def _since_1970(digits: str) -> TimeRange | None:
     return TimeRange(start, start + (timedelta(milliseconds=1) if digits[10:] else timedelta(seconds=1)))
 
 
-def in_utc_spans(spans: Iterable[DaySpan], zone: tzinfo) -> Iterator[TimeRange]:
-    """Those of these local days that UTC can represent: a text may quote the year 1, and is still a text."""
-    for span in spans:
-        try:
-            yield in_utc(span, zone)
-        except InvalidInput:
-            continue
-
-
-def in_utc(span: DaySpan, zone: tzinfo) -> TimeRange:
-    """Local days as a span of UTC.
-
-    Raises:
-        InvalidInput: they are outside the calendar.
-    """
-    try:
-        start, end = (datetime.combine(day, time(), tzinfo=zone).astimezone(UTC) for day in span)
-    except OverflowError:
-        raise outside_calendar() from None
-    return TimeRange(start, end)
-
-
 def is_iso(text: str) -> bool:
     """Whether a date is in ISO 8601, which can be read in one way only."""
     try:
@@ -130,11 +104,6 @@ def is_iso(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def outside_calendar() -> InvalidInput:
-    """The error for a day that UTC cannot represent."""
-    return InvalidInput("a date is outside the calendar", "", "Send a date between 0002-01-01 and 9998-12-31")
 
 
 LONGEST_WORDS = 200
@@ -166,14 +135,14 @@ def read_date(plain: str, today: date, *, after: date | None = None, find_direct
     recognized = recognized_in(plain_days, AS_ARGUMENTS)
     named = recognized.resolved(today)
     rest = recognized.without(named)
-    strictly = NEXT.search(rest) is not None
+    strictly = _IS["next"].search(rest) is not None
     ahead = recognized.resolved(today, upcoming=True) if named and (strictly or find_direction) else []
     is_ahead = ahead not in ([], named) and (strictly or (find_direction is not None and _is_ahead(ahead, find_direction(), today)))
     if is_ahead:
-        named, rest = ahead, NEXT.sub(" ", rest)
+        named, rest = ahead, _IS["next"].sub(" ", rest)
     meanings = [each.spans for each in named]
     if not meanings and (_is_clock(plain) or plain in _CLOCK_WORDS):  # of today, an hour of the night of the last one
-        meanings = [[day_of(today - ONE_DAY if HOUR_OF_NIGHT.search(plain) else today)]]
+        meanings = [[day_of(today - ONE_DAY if _IS["hour_of_night"].search(plain) else today)]]
     spans = _on_weekday(narrowed(meanings), plain)
     if not any(set(spans) <= set(meaning) for meaning in meanings):
         return None  # no date, or two that do not overlap
@@ -296,8 +265,8 @@ _DAY_ALONE = bounded(PARTS["day_alone"])
 
 def read_range(plain: str, today: date, zone: ZoneInfo) -> TimeRange | None:
     """The span of a range with both ends, with one of them, or of two dates side by side."""
-    beside = _side_by_side(plain, today, zone)
-    if beside:
+    plain = _IS["first_of_two"].sub(r"\1..", plain)
+    if beside := _side_by_side(plain, today, zone):
         return beside
     first, *last = (part.strip() for part in SEPARATOR.split(plain.removeprefix("from ").removeprefix("between "), maxsplit=1))
     if last and (first or last[0]) and (both := _from_to(first, last[0], today, zone)):
@@ -355,17 +324,12 @@ def _end_of(plain: str, start: TimeRange, today: date, zone: ZoneInfo, *, late: 
 
 
 _READ_OF_CONTENT = 2000
-_DURATION = re.compile(
-    r"p?(?:(?P<weeks>\d{1,4})\s*(?:w|weeks?|週間)\s*)?(?:(?P<days>\d{1,4})\s*(?:d|days?|日間)\s*)?"
-    r"t?(?:(?P<hours>\d{1,4})\s*(?:h|hours?|時間)\s*)?(?:(?P<minutes>\d{1,4})\s*(?:min|minutes?|分間?))?"
-)
 _LONGEST_CLOCK_TIME = timedelta(hours=1)
 _EXAMPLES = {
     "occurred_at": "2025-10-17, 2025-10-17T21:00, or words such as 昨日, 先週, 3日前, last month",
     "date_range": "2025-10-17, 2025-10-01..2025-10-17, or words such as 昨日, 先週, 3日前, last month",
     "expires_at": "2025-10-17, 2025-10-17T21:00, a duration such as 30d, words such as 来週, 月末まで, next month, or never",
 }
-_UNTIL = re.compile(r"\A(?:until|till|by|through) |まで\Z")
 
 
 def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") -> datetime:
@@ -378,7 +342,7 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     Raises:
         InvalidInput: it is no date.
     """
-    plain = text.lower() if _PLAIN_ISO.fullmatch(text) else normalize(text)
+    plain = text.lower() if _IS["plain_iso"].fullmatch(text) else normalize(text)
     exact = iso_span(plain, zone) or hours_ago(plain, now)
     if exact:
         return exact.start
@@ -389,7 +353,7 @@ def parse_moment(text: str, now: datetime, zone: ZoneInfo, content: str = "") ->
     reading = read_date(plain, today, find_direction=find_direction)
     if reading:
         moment = moment_of(with_single_day(reading, plain, today, find_direction), zone)
-        return _of_night(moment, now, find_direction()) if HOUR_OF_NIGHT.search(plain) else moment
+        return _of_night(moment, now, find_direction()) if _IS["hour_of_night"].search(plain) else moment
     span = up_to_now(plain, now) or read_range(plain, today, zone)
     if span is None:
         raise _refusal("occurred_at", text, plain, today)
@@ -431,8 +395,8 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
     Raises:
         InvalidInput: it is no date, or is not in the future.
     """
-    plain, today = _UNTIL.sub("", normalize(text)), now.astimezone(zone).date()
-    duration = _DURATION.fullmatch(plain)
+    plain, today = _IS["until"].sub("", normalize(text)), now.astimezone(zone).date()
+    duration = _IS["duration"].fullmatch(plain)
     exact = iso_span(plain, zone) or hours_ago(plain, now)
     if duration and any(duration.groups()):
         moment = now.astimezone(UTC) + timedelta(**{unit: int(count) for unit, count in duration.groupdict(default="0").items()})
@@ -458,11 +422,6 @@ def parse_expiry(text: str, now: datetime, zone: ZoneInfo) -> datetime:
             f"{moment.astimezone(zone):%Y-%m-%d %H:%M}",
         )
     return moment
-
-
-def times_of(recognized: Recognized, spans: Sequence[DaySpan], now: datetime, zone: ZoneInfo) -> list[TimeRange]:
-    """These spans of the dates of a question, in UTC, and its counts of hours up to now."""
-    return [*in_utc_spans(spans, zone), *named_hours(recognized.plain, now)]
 
 
 def _direction_of(content: str, plain: str, today: date) -> Direction | None:

@@ -2,19 +2,21 @@
 in digits."""
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from pathlib import Path
 
 from memory_mcp import lexicon
-from memory_mcp.patterns import Needed
+from memory_mcp.patterns import Needed, bounded
 
 # The first day, and the first day after the last.
 DaySpan = tuple[date, date]
 
 ONE_DAY = timedelta(days=1)
-WEEKDAY_NAMES = "月火水木金土日"
+WEEKDAY_NAMES = lexicon.CLASSES["days_of_week"]
 WEEKDAYS = {
     name: index
     for index, (kanji, name) in enumerate(zip(WEEKDAY_NAMES, lexicon.words("en", "weekday_names"), strict=True))
@@ -141,7 +143,6 @@ def _western_year(match: re.Match[str]) -> str:
 
 
 # What a run of kanji means before 年, 月 and 日. 数十日 and 百三十日 are so many days.
-_NUMERALS = f"{_KANJI_DIGITS}十百千数"
 _WRITTEN_OUT = {
     "年": re.compile(f"[一二][{_KANJI_DIGITS}]{{3}}"),
     "月": re.compile(f"十[一二]?|[{_KANJI_DIGITS[1:]}]"),
@@ -158,14 +159,6 @@ def _in_full(match: re.Match[str]) -> str:
     return f"{1961 + (int(match[1]) - 61) % 100}{match[2]}"
 
 
-# The longest first: twenty-first before twenty.
-_DAYS_IN_WORDS = "|".join(sorted(ORDINALS, key=len, reverse=True))
-_DAY_IN_WORDS = (
-    rf"(?<![a-z-])(?:the )?({_DAYS_IN_WORDS})(?= of (?:{'|'.join(MONTH_NAMES)})(?![a-z]))"
-    rf"|(?<![a-z])({'|'.join(MONTH_NAMES)}) (?:the )?({_DAYS_IN_WORDS})(?![a-z-])"
-)
-
-
 def _day_in_figures(match: re.Match[str]) -> str:
     """3rd of "the third" before "of October", "october 3" of "October the third"."""
     number = nth_of(match[1] or match[3])
@@ -178,38 +171,28 @@ def _clock_in_figures(match: re.Match[str]) -> str:
     return f"{hour}:{minutes}" if match[2] == "past" else f"{(hour - 1) % 24}:{60 - minutes}"
 
 
-_LONG_UNITS = {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}
-_AFTER_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")]
-_BEFORE_SHORT_YEAR = ("in", "since", "of", "during", *MONTHS, *_AFTER_DAY)
-# Of each spelling: a word that a text with it has, how it is written, and what it is written as.
-# fmt: off
-_SPELLINGS: list[tuple[tuple[str, ...], re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
-    (tuple(needed.split()), re.compile(pattern), written)
-    for needed, pattern, written in (
-        ("さ来", "(?<![いきしじびみりなかたらき])さ来(?=[週月年])", "再来"),
-        (" ".join(ERAS), rf"({'|'.join(ERAS)})(\d{{1,2}}|元|[一二三四五六]?十?[{_KANJI_DIGITS[1:]}]?)(?:年|(?=[./-]\d))", _western_year),
-        (" ".join(f"{letter}{digit}" for letter in "rhs" for digit in (*range(1, 10), "元")),
-            r"([rhs])(?<![a-z].)(\d{1,2}|元)(?:(?=年)|(?<!s)(?<!s\d)(?<!s\d\d)(?=[./]))", _western_year),
-        # 三日月 is the moon, 三月前 three months ago; neither 五月雨 nor 一月半 contains a month of the year.
-        ("年 月 日", f"[{_NUMERALS}](?<![{_NUMERALS}].)[{_NUMERALS}]*+(?=年|月(?!前(?!半)|[間号雨蝿蠅目]|半(?!ば))|日(?!月(?!曜)))", _in_digits),
-        # Behind a kanji it is of another era: 天正10年6月2日.
-        ("年", r"'?(\d\d)(?<![\d年一-龥]..)(年)(?=の?(?:\d{1,2}月|[春夏秋冬]))", _in_full),
-        ("'0 '1 '2 '6 '7 '8 '9", rf"(?<=[a-z\d,] )'(\d\d)(?:{'|'.join(f'(?<={word} ...)' for word in _BEFORE_SHORT_YEAR)})(?![\w'])()", _in_full),
-        ("ago", r"(?<=[\da] )(?:wk|yr|mo|hr)(?=s? ago)", lambda match: _LONG_UNITS[match[0]]),
-        (" ".join((*ORDINALS[:12], "teenth", "tieth")), _DAY_IN_WORDS, _day_in_figures),
-        ("past quarter", rf"(?<![a-z])(?:a )?(half|quarter) (past|to) ([1-9]|1[0-2]|{'|'.join(_ENGLISH_NUMBERS[1:13])})(?![a-z\d:])", _clock_in_figures),
-        ("quarter", rf"(?<![a-z])(?:the )?({'|'.join(ORDINALS[:4])}) quarter (?:of )?(?=\d{{4}})", lambda match: f"q{nth_of(match[1])} "),
-        ("半月前", "半月前", "15日前ほど"),
-        ("まえ", "(?<=[日間月年半分])((?:ほど|くらい|ぐらい)?)まえ", r"\g<1>前"),
-        ("ひと月前 ふた月前", "(?:ひと|ふた)(?=月前)", lambda match: "一" if match[0] == "ひと" else "二"),
-        # 3日ほど前 is 3日前ほど, 何日か前 is 数日前.
-        ("前", "(?<=[日週間月年半数])(ほど|くらい|ぐらい|程度?|ばかり|近く)前", r"前\g<1>"),
-        ("か前", "何(日|週間?|[ヶケかカ箇]月|年)か前", r"数\g<1>前"),
-        ("から", "(?:今日?|本日|現在)から(?=[^から]{1,8}[前後])", ""),
-    )
+def _quarter_in_figures(match: re.Match[str]) -> str:
+    """q3 of "the third quarter of"."""
+    return f"q{nth_of(match[1])} "
+
+
+def _long_unit(match: re.Match[str]) -> str:
+    return {"wk": "week", "yr": "year", "mo": "month", "hr": "hour"}[match[0]]
+
+
+_BEHIND_DAY = [f"{end}{comma}" for end in (r"\d", "st", "nd", "rd", "th") for comma in ("", ",")]
+_BEFORE_SHORT_YEAR = "|".join(f"(?<={word} ...)" for word in ("in", "since", "of", "during", *MONTHS, *_BEHIND_DAY))
+_ROWS = tomllib.loads(Path(__file__).with_name("spellings.toml").read_text("utf-8"))
+_KNOWN = {"before_short_year": _BEFORE_SHORT_YEAR, "hour_in_words": "|".join(_ENGLISH_NUMBERS[1:13])}
+_PARTS = lexicon.parts_of(_ROWS["parts"], _KNOWN)
+_AS = (_western_year, _in_digits, _in_full, _long_unit, _day_in_figures, _clock_in_figures, _quarter_in_figures)
+_WRITES = {write.__name__.removeprefix("_"): write for write in _AS}
+# Of each spelling what is written otherwise, and what stands in its place.
+_SPELLINGS: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (bounded(lexicon.filled(row["pattern"], _PARTS)), row["written"] if "written" in row else _WRITES[row["as"]])
+    for row in _ROWS["spelling"]
 ]
-# fmt: on
-_SPELT = Needed(words for words, _, _ in _SPELLINGS)
+_SPELT = Needed(lexicon.needed(row["needs"]) for row in _ROWS["spelling"])
 _CLUSTER = re.compile(r"(?s).[\u0300-\u036f\u3099\u309a\uff9e\uff9f]*+")
 
 
@@ -272,7 +255,7 @@ def normalized_further(plain: str, places: Sequence[int]) -> tuple[str, Sequence
     tried, last = _SPELT.within(plain), -1
     while later := [number for number in tried if number > last]:
         last = min(later)
-        _, pattern, written = _SPELLINGS[last]
+        pattern, written = _SPELLINGS[last]
         replaced, places = _replaced(plain, places, pattern, written)
         if replaced is not plain:
             plain, tried = replaced, _SPELT.within(replaced)

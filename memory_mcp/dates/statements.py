@@ -5,7 +5,6 @@ its line, in a heading above, or at the beginning of the text; else from the day
 none. The year of a date without one follows from its sentence. What recurs every year, such as a birthday, has no year.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -15,8 +14,7 @@ from memory_mcp.dates.hours import limit_or_part
 from memory_mcp.dates.recognize import CALENDAR, RANGE, CalendarDate, Clause, Named, Recognized, calendar_dates, recognized_in, with_ranges
 from memory_mcp.dates.spans import ONE_DAY, WEEKDAY_NAMES, DaySpan, composed_with_places, day_of, normalized_further
 from memory_mcp.dates.tense import Direction, direction, is_habit, sentence_around
-from memory_mcp.lexicon import any_of, words
-from memory_mcp.patterns import bounded
+from memory_mcp.lexicon import expressions
 
 # Only the beginning of a long text is read: later dates are seldom what it is about.
 READ_CHARACTERS = 2_000
@@ -30,30 +28,7 @@ _ANY_DAY, _ANOTHER_DAY = date(1970, 3, 12), date(2021, 8, 31)
 # The year of a plan is not left out when it is nearly a year ahead: such a plan is of this year, and written down up to 45 days late.
 LATE, NEARLY_A_YEAR = timedelta(days=45), timedelta(days=180)
 
-# What stands in front of a date that says when its text was written, and behind it: # 2025-03-01, 議事録 2025/3/1(土)10:00, [2019-10-17 21:30]
-# 健太:, 10月17日の日記.
-_WRITTEN = any_of(words("ja", "written_under_dates"))
-_CLOCK = (
-    r"(?:T?\d{1,2}(?::\d\d){1,2}(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?|(?:午前|午後)?\d{1,2}時(?:半|\d{1,2}分)?)"
-    r"(?:\s?(?:Z|[+-]\d\d:?\d\d|[A-Z]{3}))?"
-)
-_WEEKDAY = (
-    rf"(?:\([{WEEKDAY_NAMES}](?:曜日?)?(?:・祝)?\)|の?[{WEEKDAY_NAMES}]曜日?|\(?(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?"
-    rf"|Sun)(?:day)?\b\)?)"
-)
-_BEHIND = bounded(
-    rf"(?:付け?)?,?\s?{_WEEKDAY}?(?P<clock>,?(?:\sat)?\s?{_CLOCK}(?:\s?[-–~〜]\s?{_CLOCK})?)?"
-    rf"(?P<closes>[\s\]】)」*_]*$|\s?[\]】)」:|\t]|\s?[-–—]\s(?!\d)|\.\s|の?(?:{_WRITTEN})|(?P<comma>[、,])|\s+(?=\S))",
-    re.IGNORECASE,
-)
-_GOES_ON = bounded(
-    r"\s*(?:[はにがもへやを]|[でと](?!き)|から|まで|より|以[降来]|頃|ごろ|生まれ|[〜~]|の|(?:was|were|is|are|will|and|to|until|through|or)\b)"
-)
-_LABEL = bounded(rf"\b(?:{any_of(words('en', 'labels_of_dates'))})\b|{any_of(words('ja', 'labels_of_dates', 'written_under_dates'))}")
-_NO_LABEL = bounded(
-    rf"[はがをにでと、。!?]|[^\W\d]\.|{any_of(words('ja', 'no_labels_of_dates'))}|\b(?:{any_of(words('en', 'no_labels_of_dates'))}|birth\w*)\W*$"
-)
-_HEADING = bounded(r"[ \t]*(#{1,6})\s")
+_IS = expressions(__file__, "sentences.toml", "statements")
 _LONGEST_LABEL = 40
 
 
@@ -96,28 +71,28 @@ def _anchors(text: str, dates: Sequence[CalendarDate], told_on: date | None) -> 
 def _governs(line: str, start: int, end: int, *, is_first: bool, has_year: bool, goes_on: bool) -> bool | None:
     """True for a line that is a heading with this date, False for one that begins with it, None for any other."""
     label = line[:start].lstrip("#>*-・●■□◆【[(「『 \t")
-    behind = _BEHIND.match(line, end)
-    if behind is None or len(label) > _LONGEST_LABEL or _NO_LABEL.search(label):
+    behind = _IS["behind"].match(line, end)
+    if behind is None or len(label) > _LONGEST_LABEL or _IS["no_label"].search(label):
         return None
     rest = line[behind.end() :]
     if not (rest.strip() or goes_on):
         return None
-    if not behind["closes"].strip() and rest and _GOES_ON.match(rest):
+    if not behind["closes"].strip() and rest and _IS["goes_on"].match(rest):
         return None
     if behind["comma"] and not (has_year and not label):
         return None
     is_whole = not rest.strip(" \t*_]】)」")
     is_titled = is_whole and (is_first or line.lstrip().startswith("#"))
-    if label.strip() and not (behind["clock"] or _LABEL.search(label) or is_titled):
+    if label.strip() and not (behind["clock"] or _IS["label"].search(label) or is_titled):
         return None
     return is_whole or line.lstrip().startswith("#")
 
 
 def _end_of_section(text: str, position: int, line: str) -> int:
     """Where another heading of the same depth or a higher one begins, of a heading in Markdown; else the end of the text."""
-    own = _HEADING.match(line)
+    own = _IS["heading"].match(line)
     while own and (position := text.find("\n", position) + 1):
-        other = _HEADING.match(text, position)
+        other = _IS["heading"].match(text, position)
         if other and len(other[1]) <= len(own[1]):
             return position
     return len(text) + 1
@@ -133,10 +108,6 @@ def _day_of_anchor(text: str, written: CalendarDate, reference_day: date | None)
 # The subtype of the graph's days. They are found by their date alone, never by a known name: the same words are another day a year later.
 DAY = "day"
 _LEAP_YEAR = 2000
-_EVERY_YEAR = bounded(rf"{any_of(words('ja', 'every_year'))}|(?<![a-z])(?:{any_of(words('en', 'every_year'))})(?![a-z])", re.IGNORECASE)
-_AND = bounded(r"(?:[とや、,・〜~–-]|から|まで|か|または|及び|および|and|\s|\([^)]*\))*")
-# 10/17(金) determines the year: in three consecutive years it is another day of the week.
-_WEEKDAY_BESIDE = bounded(rf"\s?(?:[(（]([{WEEKDAY_NAMES}])(?:曜日?)?[)）]|の?([{WEEKDAY_NAMES}])曜(?:日(?!曜)|(?=[にのはがもと、。]|\Z)))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +189,7 @@ class Statement:
         if written.day is None:
             return None
         before, after = sentence_around(self.plain, written.start, written.end)
-        if _EVERY_YEAR.search(before + after):
+        if _IS["every_year"].search(before + after):
             return None
         ahead = known_direction or direction(before, self._clause_after(index, written.end + len(after)))
         return _year_of_day(written.month, written.day, today, ahead, _weekday_beside(self.plain, written.end))
@@ -229,7 +200,7 @@ class Statement:
         for other in (self.dates[later] for later in range(index + 1, len(self.dates))):  # a slice would copy thousands of dates for each
             if other.start >= end:
                 break
-            if not other.joined and _AND.fullmatch(self.plain, begin, other.start) is None:
+            if not other.joined and _IS["and"].fullmatch(self.plain, begin, other.start) is None:
                 return self.plain[begin : other.start]
             begin = other.end
         return self.plain[begin:end]
@@ -246,7 +217,7 @@ def day_called(name: str, reference_day: date | None, relation: str = "", other_
     `relation`: the type of the relation that has it at one end; `other_end`: the name at its other end. They may show that it recurs every
     year, or is to come.
     """
-    if _EVERY_YEAR.search(f"{relation} {other_end}"):
+    if _IS["every_year"].search(f"{relation} {other_end}"):
         reference_day = None
     said = relation.replace("_", " ")
     known_direction = direction(f"{other_end} {said}", "") or direction("", said)
@@ -263,7 +234,7 @@ def is_date(year: int | None, month: int, day: int | None) -> bool:
 
 
 def _weekday_beside(text: str, end: int) -> int | None:
-    beside = _WEEKDAY_BESIDE.match(text, end)
+    beside = _IS["weekday_beside"].match(text, end)
     return WEEKDAY_NAMES.index(beside[1] or beside[2]) if beside else None
 
 
@@ -310,8 +281,6 @@ def _days_of_every_year(month: int, day: int, first_year: int, last_year: int) -
 
 # 金曜は早く帰る may be so every week.
 _TOPIC = ("は", "も")
-# The sentence is about the day itself, and not about what was or will be on one of them. The zero stands for the day.
-_RECURS = bounded(r"毎年|例年|every|each|annual|(?:[はが:]|\b(?:is|are)(?: on)?)\s*\0|\0[はが]")
 
 
 def days_of_statement(told: str | Statement, told_on: date | None, stored_on: date | None = None) -> list[DaySpan]:
@@ -414,7 +383,7 @@ def _spans_of_every_year(before: str, after: str, month: int, number: int, today
     """The last such day and those of the next years, or one of them where the sentence is about what was or will be then."""
     first_year = today.year - (_LEAP_YEARS_REACH if (month, number) == (2, 29) else 1)
     days = _days_of_every_year(month, number, first_year, today.year + _YEARS_AHEAD)
-    tense = None if _RECURS.search(f"{before}\0{after}") else direction(before, after)
+    tense = None if _IS["recurs"].search(f"{before}\0{after}") else direction(before, after)
     if tense == "next":
         return map(day_of, [each for each in days if each >= today][:1])
     past = [each for each in days if each <= today][-1:]

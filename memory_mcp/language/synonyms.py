@@ -89,12 +89,10 @@ class _Dictionary:
         at = bisect_left(self._hashes, hashed)
         return at < len(self._hashes) and self._hashes[at] == hashed
 
-    def words_at(self, text: str, start: int, limit: int) -> Iterator[int]:
+    def words_at(self, text: str, start: int, limit: int) -> list[int]:
         """The ends, up to `limit`, of the words that begin here, the longest first."""
-        marks = self._marks
-        for end in range(limit, start, -1):
-            if marks[(hashed := hash(text[start:end])) % _MARKS] and self._has(hashed):
-                yield end
+        marks = self._marks  # twice as fast as `in` for each
+        return [end for end in range(limit, start, -1) if marks[(hashed := hash(text[start:end])) % _MARKS] and self._has(hashed)]
 
     def others(self, word: str) -> list[str]:
         """The other words of the groups of a word: the first of each, then the second of each, and so on."""

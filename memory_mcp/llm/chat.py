@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from memory_mcp.config.settings import Llm
 from memory_mcp.errors import ChatFailed, NotInstalled
 from memory_mcp.extras import require
-from memory_mcp.llm.models import instance, on_thread
+from memory_mcp.llm.models import instance
+from memory_mcp.time_limit import on_thread
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _answer(model: "BaseChatModel", settings: Llm, instructions: str, text: str,
     from langchain_core.messages import HumanMessage, SystemMessage  # noqa: PLC0415  as above
 
     asked = [SystemMessage(instructions), HumanMessage(text)]
-    result = on_thread(lambda: str(model.invoke(asked).text).strip())
+    result = on_thread(lambda: str(model.invoke(asked).text).strip(), "chat model")
     wait([result, closing], settings.timeout_seconds, FIRST_COMPLETED)
     if not result.done():
         why = (

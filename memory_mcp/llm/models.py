@@ -4,8 +4,7 @@ import importlib
 import json
 import re
 import sys
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -17,6 +16,7 @@ from memory_mcp.config.settings import ModelVendor
 from memory_mcp.errors import ChatFailed, NotInstalled, ProxyUnusable
 from memory_mcp.extras import require
 from memory_mcp.llm.vendors import OPENAI, VENDORS, key_of
+from memory_mcp.time_limit import on_thread
 from memory_mcp.wording import sentence
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Models:
             NotInstalled: the package of its class is not installed.
         """
         self.source(name).check()
-        return on_thread(partial(self.model, name, **arguments))
+        return on_thread(partial(self.model, name, **arguments), "chat model")
 
     def obstacle(self, name: str, server: ModelVendor | None = None) -> str:
         """Why a vendor, or this server under its name, can't be asked now; empty if it can. Imports nothing."""
@@ -164,21 +164,6 @@ class Models:
         except (ChatFailed, NotInstalled) as error:
             return str(error)
         return ""
-
-
-def on_thread(work: Callable[[], T]) -> "Future[T]":
-    """Work on a thread of its own. It can't be stopped, but who waits for it may stop waiting."""
-    result: Future[T] = Future()
-    result.set_running_or_notify_cancel()  # who waits may be cancelled, and others wait for it later
-
-    def run() -> None:
-        try:
-            result.set_result(work())
-        except BaseException as error:  # noqa: BLE001  any error of a library, also a panic, goes to who waits
-            result.set_exception(error)
-
-    threading.Thread(target=run, name="chat model", daemon=True).start()
-    return result
 
 
 @lru_cache(maxsize=64)

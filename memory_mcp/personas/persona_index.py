@@ -220,10 +220,11 @@ def _name_in(directory: Path) -> str | None:
 
 def _stamp(directory: Path | str) -> str:
     """Which state of the identity file this is; empty without one."""
-    with suppress(OSError):
+    try:
         stat = os.stat(f"{directory}/{IDENTITY_NAME}")  # noqa: PTH116  a path object costs as much again as the call
-        return f"{stat.st_mtime_ns} {stat.st_size} {stat.st_ino}"
-    return ""
+    except OSError:
+        return ""
+    return f"{stat.st_mtime_ns} {stat.st_size} {stat.st_ino}"
 
 
 def _changed_at(directory: Path) -> int:

@@ -1,35 +1,31 @@
 """What a text says has changed, and the values that it has. The words are in `words.toml`."""
 
+import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_mcp.characters import HAN, KATAKANA, is_japanese
+from memory_mcp.characters import is_japanese
 from memory_mcp.language.analysis import Analysis
 from memory_mcp.language.tokens import is_function_word, tokens
+from memory_mcp.lexicon import filled, parts_of
 from memory_mcp.patterns import bounded
 
 _TABLES = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+PARTS = parts_of(_TABLES["parts"])
 WORDS = {name: tuple(words.split() if isinstance(words, str) else words) for name, words in _TABLES["words"].items()}
-_NUMERAL = r"(?:\d+|[一二三四五六七八九十]+)"
-KANA = "いきしちりみびぎけせえれめっわまら"  # within and behind nouns of verbs: 打ち合わせ
 
 
-def _any(parts: Iterable[str], name: str = "") -> str:
-    """One expression for all parts, as a group of this name."""
-    filled = "|".join(parts).replace("{done}", f"(?:{_TABLES['signs']['done'][0]})").replace("{n}", _NUMERAL)
-    return f"(?{f'P<{name}>' if name else ':'}{filled.replace('{kanji}', HAN).replace('{katakana}', KATAKANA)})"
+def _groups(table: str, *names: str) -> re.Pattern[str]:
+    """One of the expressions of a table, or of those of these names, each as a group of its name."""
+    among = _TABLES[table]
+    return bounded("|".join(f"(?P<{name}>{filled(among[name], PARTS)})" for name in names or among))
 
 
-_SIGNS = {name: _any(parts, name) for name, parts in _TABLES["signs"].items()}
-EVENT, VALUE = (bounded("|".join(_any(parts, kind) for kind, parts in _TABLES[table].items())) for table in ("events", "values"))
-_UNSURE, ENDING = bounded(_SIGNS["unsure"]), bounded(_SIGNS["ending"])
-PAST, POLAR = bounded(f"{_SIGNS['begun']}|{_SIGNS['past']}"), bounded(f"{_SIGNS['no']}|{_SIGNS['yes']}")
-_PHRASE = bounded(
-    rf"(?P<noun>[{HAN}{KATAKANA}a-z0-9](?:[{HAN}{KATAKANA}a-z0-9]|(?<=[{HAN}])[{KANA}]{{1,2}}(?=[{HAN}はがをもにへとの、。]|から|$)|(?<=[a-z0-9.+#&-])[.+#&-])*+)"
-    r"(?:さん|ちゃん|くん)?(?P<by>には|(?:から)?に|から|まで|って|とは|との|も(?!う)|の(?!で|に)|で(?!す|し|き)|という|と(?!い|き)|[はがをへ、]|(?=[。!]|$))"
-)
+EVENT, VALUE = _groups("events"), _groups("values")
+_UNSURE, ENDING, PAST, POLAR = (_groups("signs", *names) for names in (("unsure",), ("ending",), ("begun", "past"), ("no", "yes")))
+_PHRASE = bounded(PARTS["phrase"])
 
 
 class News(NamedTuple):

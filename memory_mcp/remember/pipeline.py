@@ -1,13 +1,19 @@
 """The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations,
 operation, queue row) → log → similar memories. Related memories are looked up by the caller (search/related.py).
 
-An answer means that the memory is on the disk and can be found. What follows the commit (log, similar) never fails the answer.
+An answer means that the memory is on the disk and can be found. A process that dies before the commit has stored nothing, and after it
+everything but perhaps the line of the log. What follows the commit (log, similar) never fails the answer, and a caller who has gone stops
+nothing: the next try finds the memory stored.
+
+The same write again is no second memory: a draft with the same content, source, session and time, which without a time of its own is the
+same for ten minutes only (`deduplication.settle`). It adds what is new in it to the stored memory (`_stored_again`). Vectors, and the
+queue's relations by a model, are made in the background (`index/sync.py`, `features/graph/background.py`).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import apsw
@@ -35,34 +41,34 @@ from memory_mcp.tracing import span
 EDITED = "edited in an imported file"
 
 
+class _Write(NamedTuple):
+    """What a draft came to: the key of its memory, and the operation; None where the same write changes nothing. `added_relations` counts those
+    that were added to a memory stored before, `expires_at` is when it expires now."""
+
+    key: str
+    operation: Operation | None
+    added_relations: int
+    expires_at: datetime | None
+
+
 def remember(persona: Persona, draft: Draft, *, now: datetime, zone: ZoneInfo, privacy: Privacy) -> Remembered:
-    """Stores a draft, and finds stored memories that are nearly equal.
+    """Stores a draft, and finds stored memories that are nearly equal. `stored` is False for the same write again, with the key of the first.
 
     Raises:
-        InvalidInput: a key contains what may not be stored.
+        InvalidInput: a key contains what may not be stored, or is another memory's; a relation has a type that is not known.
         MemoryNotFound: `supersedes` names no memory of this persona.
         StoreError: it could not be stored; nothing was.
     """
     draft, redaction = redacted(draft, privacy)
     chunks = split(draft.content)
     with span("store"):
-        key, operation, added_relations, expires_at = persona.database.write(
-            lambda connection: _store(connection, persona.names, draft, chunks, now, zone)
-        )
-    if operation:
-        persona.log.append(persona.name, operation)
-    similar, rivals = compared(persona, draft, key)
-    stored = operation is not None and operation.operation == "create"
-    return Remembered(
-        key,
-        stored,
-        similar,
-        rivals,
-        redaction.redacted,
-        redaction.flagged,
-        added_relations=added_relations,
-        expires_at=expires_at,
-    )
+        write = persona.database.write(lambda connection: _store(connection, persona.names, draft, chunks, now, zone))
+    if write.operation:
+        persona.log.append(persona.name, write.operation)
+    similar, rivals = compared(persona, draft, write.key)
+    is_new = write.operation is not None and write.operation.operation == "create"
+    counts = redaction.redacted, redaction.flagged
+    return Remembered(write.key, is_new, similar, rivals, *counts, added_relations=write.added_relations, expires_at=write.expires_at)
 
 
 def remember_many(
@@ -75,9 +81,11 @@ def remember_many(
     clash: Clash = "refuse",
     then: Callable[[apsw.Connection, Sequence[Outcome]], None] = lambda *_: None,
 ) -> list[Outcome]:
-    """Stores many drafts in one commit, each with an outcome of its own: `stored`, `already_known`, `revised` or `refused`.
+    """Stores many drafts in one commit that no other write shares, each with an outcome of its own: `stored`, `already_known`, `revised` or
+    `refused`. A refused draft leaves no row, and does not stop the others.
 
-    `then` runs in the same commit, with the outcomes: what it raises undoes all of it.
+    `clash`: what becomes of a draft whose key another memory has (`deduplication.settle`). `then` runs in the same commit, with the outcomes:
+    what it raises undoes all of it. Nothing is compared with what is similar.
     """
     redacted_drafts = [_redacted_or_refused(draft, privacy) for draft in drafts]
     drafts_with_chunks = [(draft, split(draft.content)) for draft, _ in redacted_drafts if draft]
@@ -108,26 +116,26 @@ def _with_counts(outcome: Outcome, redaction: Redaction) -> Outcome:
     return replace(outcome, redacted=redaction.redacted, flagged=redaction.flagged) if found else outcome
 
 
-def _store(
-    connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo
-) -> tuple[str, Operation | None, int, datetime | None]:
-    """The key, the operation, the number of relations that were added to a memory stored before, and when the memory expires."""
+def _store(connection: apsw.Connection, names: KnownNames, draft: Draft, chunks: Sequence[Chunk], now: datetime, zone: ZoneInfo) -> _Write:
+    """Stores a draft, or adds it to the memory of the same write."""
     if draft.relations:
         entity_linking.check_relation_types(connection, draft.relations)
     settled = settle(connection, draft, now)
     if settled:
-        return (settled.key, *_stored_again(connection, settled.key, draft, now.astimezone(zone)))
+        return _stored_again(connection, settled.key, draft, now.astimezone(zone))
     changed, operation = _insert(connection, names, draft, chunks, now, zone)
     operations.record(connection, operation)
     relation_queue.enqueue(connection, changed[:1])
     trash.update_indexes(connection, changed)
-    return str(operation.key), operation, 0, draft.expires_at
+    return _Write(str(operation.key), operation, 0, draft.expires_at)
 
 
-def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> tuple[Operation | None, int, datetime | None]:
-    """Adds the new relations of a repeated write to the stored memory, and what it replaces, extends its expiry if the write's is later (a
-    write without one removes it), and records the repetition. Returns the operation, the number of added relations, and when the memory
-    expires.
+def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: datetime) -> _Write:
+    """Adds to the stored memory what a repeated write has that is new: relations, and what it replaces. The later expiry of both counts, and a
+    write without one removes it.
+
+    The operation is an update if anything changed. Else a repetition more than ten minutes after the memory is recorded as a confirmation,
+    and an earlier one, a retry, is not.
     """
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()
@@ -147,9 +155,9 @@ def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: date
     elif now - memory.created_at > RETRY_WINDOW:
         operation = Operation(CONFIRM, key, now)
     else:
-        return None, 0, expires_at
+        return _Write(key, None, 0, expires_at)
     operations.record(connection, operation)
-    return operation, len(added), expires_at
+    return _Write(key, operation, len(added), expires_at)
 
 
 def _store_many(
@@ -161,6 +169,8 @@ def _store_many(
     privacy: Privacy,
     clash: Clash,
 ) -> tuple[list[Outcome], list[Operation]]:
+    """The outcome of each draft, and the operations. Those of new memories are recorded together, at the end or before a revision, so that all
+    are in the order of the drafts. Types in relations are not checked: what other programs write there stays part of the name."""
     outcomes: list[Outcome] = []
     done: list[Operation] = []
     created: list[Operation] = []
@@ -220,6 +230,7 @@ def _insert(
 ) -> tuple[list[int], Operation]:
     """Stores a new memory, whose write has this `digest`. Returns its id with those of the memories that it replaces, and the operation,
     which is to be recorded."""
+    # What is restored may replace a memory that comes later, or that is gone.
     if draft.supersedes and not draft.restored.key and not memories.by_keys(connection, [draft.supersedes]):
         raise unknown_predecessor(draft.supersedes)
     memory_id, key = memories.insert(connection, draft, now, digest)

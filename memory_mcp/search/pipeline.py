@@ -5,7 +5,17 @@
 
 Each store, the persona's own and the pools that it reads, is read in short snapshots: one for the candidates, one for the best of them, one
 more for the entities of `mode=graph`, and one for how rare words are where there are several stores. No connection is held while a model
-works. The answer names the pipeline that ran and what was missing.
+works.
+
+The order is that of `signals.py`; only a reranker sorts again, and only the best. What is missing fails no recall; `degraded` names it:
+
+    no model, one that fails, or one that does not know the language   by words alone, and `mode` says so
+    a reranker that fails, or has no time                              the order before it; with little time it reads fewer memories, or parts
+    a pool that can't be read                                          the other stores; without the persona's own store there is no answer
+    a pool with vectors of another model                               its memories count by their words
+
+A memory that is gone since the candidates were found is left out, and the next takes its place. Only the limit of `time_limit.py` ends a
+recall, with SearchUnfinished: asked between the steps, and by SQLite within them.
 """
 
 import itertools
@@ -53,8 +63,13 @@ def recall(
     indexes: IndexCache | None = None,
     deadline: float | None = None,
 ) -> Recalled:
-    """The memories of this persona and its pools that answer the question best. After `deadline`, in seconds of `time.monotonic`,
-    nothing is reranked; as it nears, fewer memories or only parts of them are read."""
+    """The memories of this persona and its pools that answer the question best. The `deadline`, in seconds of `time.monotonic`, is the
+    reranker's alone: after it nothing is reranked; as it nears, fewer memories or only parts of them are read.
+
+    Raises:
+        StoreError: the persona's own store can't be read.
+        SearchUnfinished: the search took too long, or its caller has gone.
+    """
     stores = Stores(persona, pools)
     if question.keys:
         return stores.answered(_by_keys(stores, question))
@@ -77,9 +92,9 @@ def recall(
 
 @dataclass(frozen=True, slots=True)
 class _FoundInStore:
-    """What one store has for a question. `order` is that of its candidates; None where the graph added rows or values: it is to be sorted
-    again. A store that `is_small` has so few memories that one shared word makes a hit. `index_lag` counts the memories that wait for a
-    vector, `unmatched` are words that no memory has.
+    """What one store has for a question. `order` is that of its candidates; None where the graph added rows or values, so that they are to
+    be sorted again. A store that `is_small` has so few memories that one shared word makes a hit. `index_lag` counts the memories that wait
+    for a vector, `relations` are those that the graph states of the entities in the query, `unmatched` the words that no memory has.
     """
 
     candidates: Candidates
@@ -96,6 +111,8 @@ class _FoundInStore:
 
 
 def _search_store(stores: Stores, number: int, parsed: ParsedQuestion, models: Models, indexes: IndexCache | None) -> _FoundInStore:
+    """The candidates of one store, in one snapshot, after the models are done. The graph is followed once, from the best of the first order,
+    and what it leads to leads on to nothing."""
     persona, question = stores[number], stores.question(number, parsed.question, parsed.now)
     meaning = meaning_of(persona, question, models, indexes)
     named, by_meaning = _entities(persona, question, models) if question.mode == "graph" else (None, EntitiesByMeaning())
@@ -127,12 +144,13 @@ def _entities(persona: Persona, question: Question, models: Models) -> tuple[Que
 
 
 def _leading(search: Search) -> Sequence[tuple[int, float]]:
-    """The best that words, meaning and dates find, with their scores."""
+    """For `mode=graph`, where the query names no entity: the best that words, meaning and dates find, with their scores."""
     return in_order(from_sources(search), search.parsed, search.meaning, in_small_store=False).leading
 
 
 def _associated(search: Search, order: Order, named: QueryEntities | None) -> GraphEvidence:
-    """What the graph associates with the best candidates, and the relations that it states of the entities in the query."""
+    """What the graph associates with the best candidates, and the relations that it states of the entities in the query. Nothing where its
+    weight is 0, where the mode gives the order, and by meaning alone."""
     question, fusion = search.question, search.parsed.settings.fusion
     has_vectors = search.meaning.index is not None
     weight = fusion.graph_weight_dense if has_vectors else fusion.graph_weight
@@ -164,6 +182,7 @@ def _unmatched(search: Search, candidates: Candidates) -> tuple[str, ...]:
 
 
 def _order_of_all(stores: Stores, by_store: Mapping[int, _FoundInStore], reference: _FoundInStore, parsed: ParsedQuestion) -> Order:
+    """The hits of all stores in one order: that of a single store, if the graph changed nothing there."""
     if reference.order and len(by_store) == 1:
         return reference.order
     are_small = all(each.is_small for each in by_store.values())
@@ -171,6 +190,8 @@ def _order_of_all(stores: Stores, by_store: Mapping[int, _FoundInStore], referen
 
 
 def _together(stores: Stores, by_store: Mapping[int, _FoundInStore], reference: _FoundInStore, parsed: ParsedQuestion) -> Candidates:
+    """The candidates of all stores as rows of one table, where they can be compared: without the vectors of another model than the
+    reference's, and with each word as rare as it is in all stores together."""
     parts = {
         number: each.candidates if each.meaning.generation == reference.meaning.generation else without_vectors(each.candidates)
         for number, each in by_store.items()
@@ -193,11 +214,12 @@ def _reference_store(by_store: Mapping[int, _FoundInStore]) -> _FoundInStore:
 
 
 def _may_be_reranked(parsed: ParsedQuestion) -> bool:
+    """False where the mode gives the order, or a cross-encoder has no weight."""
     return parsed.question.mode not in ORDER_IS_GIVEN and parsed.settings.fusion.rerank_weight > 0
 
 
 def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
-    """The candidates with the signal of the cross-encoder, where there is one, and neither the mode nor a weight of 0 leaves it out."""
+    """The candidates with the signal of the cross-encoder, if it may and can read the pool; else as they are, with the reason."""
     time_limit.check()
     parsed = order.scored.parsed
     if not _may_be_reranked(parsed):
@@ -225,6 +247,8 @@ def _page(
     floor: Floor,
     reranked: Reranked,
 ) -> Recalled:
+    """The answer: the hits that reach the floor and say different things, as many as `top_k` and the tokens allow, which relations use first.
+    `more` counts the others that reach the floor, `unmatched` are the words that no store has."""
     question, meaning = order.scored.parsed.question, reference.meaning
     relations = tuple(
         key_in(name, f"{line} ") if (name := stores.pool(number)) else line for number, each in by_store.items() for line in each.relations

@@ -15,13 +15,12 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from memory_mcp import lexicon
-from memory_mcp.characters import HAN
 from memory_mcp.config.settings import Settings
+from memory_mcp.dates.hours import times_of
 from memory_mcp.dates.recognize import Named, Recognized, spans_together
-from memory_mcp.dates.resolve import parse_range, times_of
+from memory_mcp.dates.resolve import parse_range
 from memory_mcp.dates.spans import DaySpan, spellings_of_year
 from memory_mcp.dates.statements import LONGEST_SPAN
-from memory_mcp.dates.tense import EVENTS, PLANNED
 from memory_mcp.domain import DETAILS, KEYS_LIMIT, KINDS, MODE_ALIASES, MODES, Filters, Question, TimeRange
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.analysis import Analysis, analysis
@@ -30,7 +29,6 @@ from memory_mcp.language.names import normalized_length
 from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.language.synonyms import Synonyms
 from memory_mcp.language.tokens import is_grammar, normalise, spaced_otherwise, tokens
-from memory_mcp.patterns import bounded
 from memory_mcp.store.lexical.bm25_index import Terms
 from memory_mcp.store.timestamps import to_text
 
@@ -148,35 +146,9 @@ RECENT = timedelta(days=30)
 # The years of a span that are looked up as words.
 YEARS_LIMIT = 12
 
-_LATELY = bounded(
-    r"最近|近頃|近ごろ|この頃|このごろ|この(?:の)?ところ|ここの?ところ|\b(?:recently|lately|these days)\b|"
-    # How something is: now.
-    r"近況|変わりは?ない|何か新し[いく]|(?:調子|様子|具合|(?<=体調|容体|状況|状態|進捗))(?:は|って)?(?:どう(?!し|だった|でした|すれ)|いかが)|"
-    r"\b(?:what'?s new(?= (?:with|about|at|in|on)\b|\W*$)|any(?:thing)? new|catch me up|what'?s (?:going on|happening|up) with"
-    r"|the latest (?:with|on|about)|"
-    r"how(?:'s| is| are) (?=[^.?!]*\b(?:going(?! to)|doing|coming along)\b)|how (?:has|have) (?=[^.?!]*\bbeen\s*(?:\?|$)))"
-)
-_LAST_TIME = bounded(r"さっき|先ほど|前回|(?<!ど)この前|こないだ|先日|\b(?:so far|last time|leave off|left off)\b")
-_PLANS = bounded(
-    r"予定(?!だった|でした|では?なかった)|これから|今後(?!\d)|(?<!ど)この先(?!生|週|日|月|輩)|近いうち|スケジュール(?!だった|でした)|"
-    # The latest of 直近の会議 may be over.
-    rf"直近の?(?=予定|予約|約束|締め?切|期[限日]|納期)|(?<![{HAN}\d])(?:次回?|今度)の(?={PLANNED}|{EVENTS})|"
-    r"\b(?:upcoming|coming up|ahead|schedule|scheduled|planned|plans?)\b|\bnext\s*\??$"
-)
-# Words that say nothing of what a question is for. Particles count only behind another of them: もも is no もも.
-VAGUE_JAPANESE = lexicon.any_of(lexicon.words("ja", "vague"))
-_PARTICLES = rf"[{''.join(lexicon.words('ja', 'particles'))}な]|から|まで|って|には|では|とか"
-_ALL_VAGUE = bounded(rf"(?:{VAGUE_JAPANESE})(?:{VAGUE_JAPANESE}|{_PARTICLES}|\s)*+")
+_IS = lexicon.expressions(__file__, "questions.toml", "time")
+# Words that say nothing of what a question is for.
 VAGUE_ENGLISH = frozenset(lexicon.words("en", "function_words", "vague"))
-_ONE_PARTICLE, _LEADING_PARTICLES = bounded(_PARTICLES), bounded(rf"^(?:{_PARTICLES})+(?=.)")
-
-# Behind a date, or in front of one: what was said on that day, and not what happened on it.
-_SAID = lexicon.any_of(lexicon.words("en", "saying"))
-_TELLS = bounded(
-    rf"[^、。\w]{{0,3}}(?:[^、。]{{0,8}}[がにはから、])?\s?(?:{lexicon.any_of(lexicon.words('ja', 'saying'))})(?:っ|て|た|い|まし|だ|れ)"
-    rf"|,?\s(?:i|you|we|he|she|they)\s(?:\w+\s)?(?:{_SAID})\b"
-)
-_TELLING = bounded(rf"\b(?:{_SAID})\b[^,.?!]{{0,30}}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,28 +180,28 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     read = analysis(query)
     recognized, named = read.recognized, read.date_expressions(now.astimezone(zone).date(), upcoming=True)
     places, spans = recognized.places, spans_together(recognized.plain, named)
-    dates = times_of(recognized, spans, now, zone)
+    dates = times_of(recognized.plain, spans, now, zone)
     if not dates:  # such as the first day of the calendar, which is before it elsewhere
         named, spans = (), []
     long = [each for each in named if any(end - start > LONGEST_SPAN for start, end in each.spans)]
     short = [each for each in named if each not in long]
     words = recognized.without(short) if short else query
     plain = normalise(words)
-    looks_ahead = _PLANS.search(plain) is not None
-    lately = _LATELY.search(plain) is not None
+    looks_ahead = _IS["plans"].search(plain) is not None
+    lately = _IS["lately"].search(plain) is not None
     if looks_ahead:
         dates = _to_come(dates, now)
-    asks_for_time = dates or lately or looks_ahead or _LAST_TIME.search(plain)
+    asks_for_time = dates or lately or looks_ahead or _IS["last_time"].search(plain)
     undated = recognized.without(named) if named else words
     rest = normalise(undated) if dates else plain
-    is_vague = bool(asks_for_time) and _is_vague(_PLANS.sub(" ", _LAST_TIME.sub(" ", _LATELY.sub(" ", rest))))
+    is_vague = bool(asks_for_time) and _is_vague(_IS["plans"].sub(" ", _IS["last_time"].sub(" ", _IS["lately"].sub(" ", rest))))
     if lately and not dates and not is_vague:
-        recent = _LAST_TIME.sub(" ", _LATELY.sub(" ", plain))
+        recent = _IS["last_time"].sub(" ", _IS["lately"].sub(" ", plain))
         return QuestionTime(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], is_recent=True)
     return QuestionTime(
         query,
         words,
-        _PLANS.sub(" ", undated),
+        _IS["plans"].sub(" ", undated),
         dates,
         looks_ahead,
         is_vague,
@@ -254,7 +226,7 @@ def _day_written(recognized: Recognized, named: Named) -> str:
 
 
 def _asks_telling(recognized: Recognized, named: Named) -> bool:
-    return bool(_TELLS.match(recognized.plain, named.end) or _TELLING.search(recognized.plain[: named.start]))
+    return bool(_IS["tells"].match(recognized.plain, named.end) or _IS["telling"].search(recognized.plain[: named.start]))
 
 
 def shifted(now: datetime, by: timedelta) -> datetime:
@@ -280,8 +252,8 @@ def _is_vague(rest: str) -> bool:
 def _is_vague_word(word: str) -> bool:
     if word.isascii():
         return word in VAGUE_ENGLISH
-    plain = _LEADING_PARTICLES.sub("", word)  # which a date left there that was taken out: の予定は
-    return bool(_ALL_VAGUE.fullmatch(plain) or _ONE_PARTICLE.fullmatch(plain))
+    plain = _IS["leading_particles"].sub("", word)  # which a date left there that was taken out: の予定は
+    return bool(_IS["all_vague"].fullmatch(plain) or _IS["particle"].fullmatch(plain))
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,13 @@ finds it in the cache.
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from itertools import islice, pairwise
-from threading import Thread
 from zoneinfo import ZoneInfo
 
 import apsw
 
 from memory_mcp import lexicon, time_limit
-from memory_mcp.characters import HAN, KATAKANA
 from memory_mcp.domain import Filters, Memory
 from memory_mcp.encoders.models import Embedder, Models, Vectors
 from memory_mcp.encoders.worker_pool import on_behalf_of
@@ -25,12 +22,13 @@ from memory_mcp.language.analysis import Analysis, analysis
 from memory_mcp.language.tokens import is_grammar, is_single_kanji, is_unspaced, tokens
 from memory_mcp.patterns import bounded
 from memory_mcp.personas.registry import Persona
-from memory_mcp.relate.news import EVENT, KANA, POLAR, VALUE, WORDS, chains
+from memory_mcp.relate.news import EVENT, PARTS, POLAR, VALUE, WORDS, chains
 from memory_mcp.search.meaning import Meaning, from_meaning, similarities
 from memory_mcp.store import memories
 from memory_mcp.store.lexical import bm25_index
 from memory_mcp.store.vectors import stored_vectors
 from memory_mcp.store.vectors.index_cache import IndexCache
+from memory_mcp.time_limit import on_thread
 
 RELATED_LIMIT = 3
 # So many are found by words, and by meaning: the memory itself, and others that say nearly the same, are among them.
@@ -47,8 +45,7 @@ EMBEDDING_SECONDS, SEARCH_SECONDS = 0.3, 0.5
 # The memory is stored already: nothing that goes wrong here may fail the answer.
 FAILURES = (MemoryMCPError, apsw.Error, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
-# A pair of kanji, a kanji with the kana behind it, the last one alone, a word in katakana.
-_PART = bounded(rf"(?=([{HAN}]{{2}}))|[{KATAKANA}]{{2,}}|(?<![{HAN}])[{HAN}](?:[{KANA}]+|$)")
+_PART = bounded(PARTS["part_of_noun"])
 # Words that any text has, as tokens.
 _TELLING = frozenset(token for word in lexicon.words("en", "vague", "relating", "telling") for token in tokens(word))
 
@@ -152,25 +149,18 @@ def _meaning_of(persona: Persona, key: str, models: Models, zone: ZoneInfo, inde
     index = indexes.get(persona.database, embedder.generation) if chunks else None
     if not (index and index.count and embedder.covers(chunks[0].text)):
         return None
-    vector = _embedded(embedder, chunks[0].text)
-    if vector is None:
+    vectors = _embedded(embedder, chunks[0].text)
+    if vectors is None:
         return None
-    return Meaning((vector,), index, None, embedder.generation, embedder.centers, is_statement=True)
+    return Meaning(tuple(vectors), index, None, embedder.generation, embedder.centers, is_statement=True)
 
 
 def _embedded(embedder: Embedder, text: str) -> Vectors | None:
-    """The vector of a text, which the cache has from then on. The wait ends before the model does, if that takes long."""
-    done: Future[Vectors | None] = Future()
-
-    def embed() -> None:
-        try:
-            done.set_result(embedder.embed_documents([text], is_awaited=True)[0])
-        except FAILURES as error:
-            logger.warning("what is related was not found by meaning: %s", error)
-            done.set_result(None)
-
-    Thread(target=embed, name="related", daemon=True).start()
+    """The vector of a text as a row, which the cache has from then on. The wait ends before the model does, if that takes long."""
     try:
-        return done.result(EMBEDDING_SECONDS)
+        return on_thread(lambda: embedder.embed_documents([text], is_awaited=True), "related").result(EMBEDDING_SECONDS)
     except TimeoutError:
+        return None
+    except FAILURES as error:
+        logger.warning("what is related was not found by meaning: %s", error)
         return None

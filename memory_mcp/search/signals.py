@@ -2,28 +2,31 @@
 
     score = Σ weight · value
 
-Each row of `SIGNALS` has a name, a weight for this question, and a value for each candidate. Rows are added from the top, and a row may
-depend on the sum of those above it: such a row takes a share of that sum away, or multiplies it. What each row gains:
-docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own, fitted to its judgements (`memory-mcp weights`).
+Each signal of `SIGNALS`, the table at the end of this file, has a name, a weight for this question, and a value for each candidate. They are
+added from the top, and one may depend on the sum of those above it: it takes a share of that sum away, or multiplies it. What each gains:
+docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own (`store/feedback.py`). A row is always a candidate.
+
+    score_all     the only sum: every candidate, hit or not
+    supported     which candidates are hits, by what speaks for them, not by their score; a reranker makes no other one a hit
+    sorted_rows   the only sort: the hits by their scores, or by time where that is the question
+    Order         the sorted hits. Its pool, the first of them, is sorted again once a reranker has read it; the rest stays behind the pool
+
+Afterwards only `page.with_newer` changes a score: what is newer than a hit, and is shown before it, has that hit's score at least.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import apsw
 import numpy as np
 
 from memory_mcp import time_limit
-from memory_mcp.config.settings import Fusion, Settings
+from memory_mcp.config.settings import Fusion
 from memory_mcp.search.candidates import Candidates, Column, Flags
 from memory_mcp.search.meaning import Meaning
 from memory_mcp.search.question import ParsedQuestion
-from memory_mcp.store import properties
-from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.timestamps import from_text
 from memory_mcp.tracing import spanned
 
@@ -49,7 +52,7 @@ LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 
 @dataclass(slots=True)
 class Scored:
-    """Candidates and their `score`: the sum of the rows that were added so far, of which `values` and `weights` are kept by name.
+    """Candidates and their `score`: the sum of the signals that were added so far, of which `values` and `weights` are kept by name.
 
     `shares` is the lexical score as a share of the best one. `meaning_weight` is that of vectors beside words. Where vectors `are_apart`
     from what all texts share, any two texts have a nearness of about 0.
@@ -71,7 +74,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A row: its `weight` for a question, and its `values` for the candidates. `shown`: its name and its values in an explained answer,
+    """One signal: its `weight` for a question, where 0 leaves it out, and its `values` for the candidates. `shown`: its name and its values in an explained answer,
     which leaves out NaN."""
 
     name: str
@@ -82,7 +85,8 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The rows of all hits, best first. The `pool` are the best of them, which a cross-encoder reads."""
+    """The rows of all hits, best first. The `pool` are the best of them, which a cross-encoder reads: `POOL_FACTOR` times as many as are
+    wanted."""
 
     scored: Scored
     rows: Sequence[int]
@@ -128,8 +132,8 @@ def score_all(candidates: Candidates, parsed: ParsedQuestion, *, dense_weight: f
     fusion = parsed.settings.fusion
     role = np.where(candidates.is_assistants, fusion.assistant_weight, 1.0)
     shares = candidates.lexical / (float((candidates.lexical * role).max(initial=0.0)) or 1.0)
-    weight = dense_weight if candidates.has_vectors else 0.0
-    result = Scored(candidates, parsed, weight, are_apart, np.zeros(len(candidates)), shares)
+    meaning_weight = dense_weight if candidates.has_vectors else 0.0
+    result = Scored(candidates, parsed, meaning_weight, are_apart, np.zeros(len(candidates)), shares)
     for signal in SIGNALS:
         if weight := signal.weight(result):
             values = signal.values(result)
@@ -154,8 +158,8 @@ def supported(scored: Scored, *, in_small_store: bool) -> Flags:
     """The rows that are hits (docs/decisions/0026-support.md). Where the question says so (`are_all_hits`), or there are vectors that are not
     apart from what all texts share, so that all may be near, every candidate is one.
 
-    Otherwise one is a hit because of its words, its nearness, a named date or speaker, or a strong association in the graph (`is_certain`),
-    or because it answers a turn that is a hit. A candidate by words shares some word with the question. To a question about what was never
+    Otherwise one is a hit because of its words, its nearness, a named date or speaker, or a strong association in the graph (`is_certain`,
+    from `LEAST_ASSOCIATION` in graph/query/retrieval.py on), or because it answers a turn that is a hit. A candidate by words shares some word with the question. To a question about what was never
     said, most have no more than that, and are no hits. In a small store one shared word is enough.
     """
     candidates = scored.candidates
@@ -186,7 +190,7 @@ def why(scored: Scored, rows: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def contributions(scored: Scored, rows: Sequence[int]) -> list[dict[str, tuple[float, float]]]:
-    """What adds to the score of each of these candidates, or takes from it: the weight and the value of each row of the table. The sum of
+    """What adds to the score of each of these candidates, or takes from it: the weight and the value of each signal. The sum of
     their products is the score, unless `with_newer` has raised that."""
     columns = {name: (scored.weights[name], values[rows].tolist()) for name, values in scored.values.items()}
     return [
@@ -284,7 +288,7 @@ def _if_any(values: Callable[[Scored], Column]) -> Callable[[Scored], Column]:
 
 
 def contribution(scored: Scored, name: str) -> Column:
-    """What a row added so far to each candidate."""
+    """What a signal added so far to each candidate."""
     return scored.weights[name] * scored.values[name] if name in scored.values else np.zeros(len(scored.candidates))
 
 
@@ -325,7 +329,7 @@ def _setting(name: str) -> Callable[[Scored], float]:
 
 
 def _added(name: str) -> tuple[str, Callable[[Scored], Column]]:
-    """What a row added, under its own name."""
+    """What a signal added, under its own name."""
     return name, _if_any(lambda scored: contribution(scored, name))
 
 
@@ -360,38 +364,3 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("answers-to-questions", lambda scored: float(bool(scored.candidates.answers)), _answering),
     Signal("reranker", _setting("rerank_weight"), _column("reranked"), ("rerank", _column("rerank"))),
 )
-
-
-_PROPERTY = "fusion_weights"
-# What may be fitted.
-FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense", "rerank_weight")
-
-
-def own_weights(database: Database) -> Mapping[str, float]:
-    """The weights that the persona has instead of those of config.json, usually none. Read in every search."""
-    return database.kept("own weights", lambda: _read(database))
-
-
-def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
-    """Give the persona weights of its own; without any it has those of config.json again."""
-    if weights:
-        properties.put(connection, _PROPERTY, json.dumps(dict(weights)))
-    else:
-        properties.remove(connection, _PROPERTY)
-
-
-def with_own_weights(database: Database, settings: Settings) -> Settings:
-    """The settings with the persona's own weights."""
-    own = own_weights(database)
-    return with_weights(settings, own) if own else settings
-
-
-def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
-    """The settings with other weights of the fusion."""
-    return settings.model_copy(update={"fusion": settings.fusion.model_copy(update=dict(weights))})
-
-
-def _read(database: Database) -> Mapping[str, float]:
-    with database.read_statement() as connection:
-        stored = properties.value(connection, _PROPERTY)
-    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}

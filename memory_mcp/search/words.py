@@ -9,12 +9,10 @@ from itertools import chain, groupby, islice
 import apsw
 
 from memory_mcp import lexicon
-from memory_mcp.characters import HAN, HIRAGANA, KATAKANA
 from memory_mcp.language.kanji import readings_of, with_usual_kanji
 from memory_mcp.language.sound import in_hiragana
 from memory_mcp.language.synonyms import Spelling, Synonyms, is_word, phrase_as_written, to_hiragana, to_katakana
 from memory_mcp.language.tokens import (
-    LONGEST_KATAKANA,
     WORD_WEIGHT,
     is_function_word,
     is_grammar,
@@ -23,7 +21,7 @@ from memory_mcp.language.tokens import (
     spaced_otherwise,
     tokens,
 )
-from memory_mcp.search.question import VAGUE_ENGLISH, VAGUE_JAPANESE
+from memory_mcp.search.question import QUERY_LIMIT, VAGUE_ENGLISH
 from memory_mcp.store.lexical.bm25_index import SYNONYM_WEIGHT
 from memory_mcp.store.lexical.stored_words import LATIN, StoredWords, held
 from memory_mcp.tracing import spanned
@@ -36,24 +34,7 @@ CHARACTERS_LIMIT, LOOKED_UP_LIMIT, WORDS_LIMIT = 300, 150, 12
 # in Latin letters; and of the longest word.
 SHORTEST, SHORTEST_NAME, SHORTEST_IN_LATIN, LONGEST = 3, 2, 4, 9
 
-_WORD = re.compile(
-    f"(?P<katakana>[{KATAKANA}]{{2,{LONGEST_KATAKANA}}})|(?P<hiragana>[{HIRAGANA}][{HIRAGANA}ー]+)|(?P<latin>[{LATIN}]{{3,}})",
-    re.IGNORECASE,
-)
-_KANJI_WORD = re.compile(f"(?<![{HAN}])([おご]|御(?=[{HAN}])|)([{HAN}]{{1,3}})(?![{HAN}])")
-_PARTICLES = "".join(lexicon.words("ja", "particles"))
-_BEFORE = re.compile(
-    f"(?<![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])|(?<=[{LATIN}])(?![{_PARTICLES}])|(?<=[{_PARTICLES}])|(?<=から)|(?<=まで)|(?<=より)",
-    re.IGNORECASE,
-)
-_HONORIFIC = re.compile(f"(?<!たく)(?:{'|'.join(lexicon.words('ja', 'honorifics'))})")
-_AFTER = re.compile(
-    f"[{_PARTICLES}だ]|から|まで|より|です|って|した|する|(?<![{_PARTICLES}])(?![{HIRAGANA}ー])|(?![{HIRAGANA}{KATAKANA}{HAN}{LATIN}])",
-    re.IGNORECASE,
-)
-_NO_WORD = re.compile("いつ|ど[うこのれん]|なに|なぜ|だれ|[これそあ]れ|よう|あるい|もっと")
-# What no part of a compound begins with.
-_NOT_FIRST = re.compile("[ーッンァィゥェォャュョ]")
+_IS = lexicon.expressions(__file__, "questions.toml", "words", longest=QUERY_LIMIT, latin=LATIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +83,10 @@ def as_synonyms(query: str, in_store: Iterable[Spelling]) -> list[Synonyms]:
 
 def _words(stored: StoredWords, text: str) -> Iterator[_Word]:
     """What may be a word, the longest first where several begin."""
-    for match in _WORD.finditer(text):
+    for match in _IS["word"].finditer(text):
         script, (start, stop) = str(match.lastgroup), match.span()
         if script == "hiragana":
-            for first in filter(lambda index: _BEFORE.match(text, index), range(start, stop)):
+            for first in filter(lambda index: _IS["before"].match(text, index), range(start, stop)):
                 for last in range(min(first + LONGEST, stop), first + 1, -1):
                     if _is_word(stored, text, first, last):
                         yield _Word(first, last, text[first:last], script)
@@ -116,18 +97,15 @@ def _words(stored: StoredWords, text: str) -> Iterator[_Word]:
 def _is_word(stored: StoredWords, text: str, start: int, end: int) -> bool:
     """Whether a part of a run of hiragana may be a word: a name before an honorific, or what is before a particle, and not grammar
     itself."""
-    is_name = end - start >= SHORTEST_NAME and _HONORIFIC.match(text, end)
+    is_name = end - start >= SHORTEST_NAME and _IS["honorific"].match(text, end)
     is_enough = end - start >= SHORTEST or stored.has_in_katakana(to_katakana(text[start:end]))
-    is_whole = is_enough and _AFTER.match(text, end) and not _NO_WORD.match(text, start)
+    is_whole = is_enough and _IS["after"].match(text, end) and not _IS["no_word"].match(text, start)
     return bool(is_name or is_whole) and not all(map(is_grammar, tokens(text[start:end])))
 
 
 def _others(connection: apsw.Connection, stored: StoredWords, word: _Word, known: Set[str]) -> Iterator[Spelling]:
     others = _of_latin(connection, stored, word, known) if word.script == "latin" else _of_kana(connection, stored, word, known)
-    if others:
-        yield from (Spelling(word.start, word.end, phrase_as_written(other)) for other in others)
-    elif word.script == "katakana" and not known & {phrase_as_written(word.text), phrase_as_written(word.other_kana)}:
-        yield from _of_compound(stored, word)
+    yield from (Spelling(word.start, word.end, phrase_as_written(other)) for other in others)
 
 
 def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
@@ -139,7 +117,7 @@ def _polite_of_kanji(stored: StoredWords, text: str) -> Iterator[Spelling]:
             if len(reading) >= SHORTEST_NAME
             for first in (match[1] if match[1] in ("お", "ご") else "おご")
         ]
-        for match in _KANJI_WORD.finditer(text)
+        for match in _IS["kanji_word"].finditer(text)
     }
     known = stored.polite_among(chain.from_iterable(written.values()))
     for place, words in written.items():
@@ -185,52 +163,12 @@ def _of_kana(connection: apsw.Connection, stored: StoredWords, word: _Word, know
     return [*others, *stored.in_latin(word.text)]
 
 
-def _of_compound(stored: StoredWords, word: _Word) -> Iterator[Spelling]:
-    """Both parts of a compound in katakana, such as リーファーコンテナ for reefer containers."""
-    for middle in range(SHORTEST, min(len(word.text) - SHORTEST, LONGEST) + 1):
-        if not _NOT_FIRST.match(word.text, middle):
-            first, second = (stored.in_latin(part) for part in (word.text[:middle], word.text[middle:]))
-            if first and second:
-                yield from (Spelling(word.start, word.start + middle, phrase_as_written(other)) for other in first)
-                yield from (Spelling(word.start + middle, word.end, phrase_as_written(other)) for other in second)
-                return
-
-
 MOST_UNMATCHED, LONGEST_UNMATCHED = 8, 40
 # The words of a long query that are looked up.
 QUERY_WORDS_LIMIT = 100
 WINDOWS = {"kanji": 2, "katakana": 3}
 LONGEST_COUNT = 2
 
-# Endings by which a kanji is part of a longer word (締め切り), and those that only belong to it.
-_JOINING = "いきしちりみびぎえけせねめれべげっ"
-_NOT_OF_WORD = "[はがをにでともへのかねよなやっん]|ど[うこちっのれん]|い(?:く[らつ]|つ(?![きくけ])|[るい])"
-# A run of kanji ends before what asks (娘何歳), and one of two or more before a verb (蕎麦食べられる), but not in 幾何 and 間違えた.
-_ASKS = "(?<![幾如何])何|誰"
-_VERB = f"(?<![間手気見])[{HAN}](?:[えけげせべめれ][たてなまよらる]|った|[きぎちびり](?:たい|ま[しす]))"
-_NO_KANJI = f"(?=[^{HAN}]|$|{_ASKS})"
-_STEM = f"(?!誰)[{HAN}]{_NO_KANJI}"
-_LETTER = rf"(?![{HAN}{HIRAGANA}{KATAKANA}])[^\W_]"
-# What the question is about, in hiragana: before an honorific, or what begins it before the particle of its topic; not what any person is called.
-_VAGUE_END = re.compile(f"(?:{VAGUE_JAPANESE})$")
-_ASKED_OF = f"(?=(?:[のはがをにと]|って|$|[^{HIRAGANA}]))"
-_TOPIC = f"(?=(?:[はのが]|って)(?:[{HAN}{KATAKANA}]|{_NO_WORD.pattern}|誰|[^{HIRAGANA}]|$))"
-_NAMED = rf"(?<![^\s、。！？!?「『（(・])(?!{'|'.join(lexicon.words('ja', 'anybody'))}|[こそあど]の)[{HIRAGANA}][{HIRAGANA}ー]"
-# Of it, between の, a name: fewer characters are part of a word, more are a phrase. Before an honorific two are enough, but not おきゃくさん.
-_BETWEEN_NO, _NAME, _NAME_OF_SOMEBODY = re.compile("[^の]+"), re.compile(r".{3,6}"), re.compile(r"(?!お).{2,}")
-_QUERY_WORD = re.compile(
-    rf"(?P<hiragana>{_NAMED}{{1,{LONGEST}}}?(?:(?={_HONORIFIC.pattern}{_ASKED_OF})|(?<=...){_TOPIC}))"
-    rf"|(?P<stems>{_STEM}(?:[{_JOINING}]{_STEM})*(?:さん|ちゃん|ごはん|ども|[かさまらわ][しせりれ]|(?!{_NOT_OF_WORD})[{HIRAGANA}])?)"
-    rf"|(?P<kanji>[{HAN}]{{2}}(?:(?!{_ASKS}|{_VERB})[{HAN}])*)|(?P<katakana>[{KATAKANA}]{{2,}})"
-    # What signs join is one word: INC-88, v2.5, Wi-Fi.
-    rf"|(?P<other>(?=\d*(?!\d){_LETTER})(?:{_LETTER})+(?:[-.#_&/](?:{_LETTER})+)+|(?:{_LETTER})+(?:['’]t\b|\+\+|[+#](?!{_LETTER}))?)"
-)
-_KANJI, _ENDING = re.compile(f"[{HAN}]"), re.compile(f"(?<![{HIRAGANA}])[{HIRAGANA}]++$")
-_WRITTEN_DATE = re.compile(r"\d{4}|\d月|月\d|[a-z]{3} \d|\d [a-z]{3}")
-# What asks or relates, and says nothing of what is asked for.
-_ASKING = re.compile(
-    rf"何[{HAN}]{{0,20}}|(?<=どんな)人|[毎前次]回|毎[日週月年]|以[上下外内]|結局|一番|一緒|大丈夫|[今次特主]{_NO_KANJI}|{VAGUE_JAPANESE}"
-)
 _ASKING_ENGLISH = VAGUE_ENGLISH.union(lexicon.words("en", "relating"))
 
 
@@ -266,7 +204,7 @@ def unmatched(connection: apsw.Connection, query: str, others: Callable[[str], S
 
 def unmatched_dates(connection: apsw.Connection, words: Sequence[str]) -> tuple[str, ...]:
     """Those words for dates of which no memory is, and which none has as they are written. 3日前 in a memory is another day."""
-    written = {word: " ".join(tokens(word)) for word in words if _WRITTEN_DATE.search(word)}
+    written = {word: " ".join(tokens(word)) for word in words if _IS["written_date"].search(word)}
     known = held(connection, list(written.values())) if written else set()
     return tuple(word for word in words if written.get(word) not in known)
 
@@ -279,21 +217,23 @@ def _heard(connection: apsw.Connection, others: Sequence[Spelling]) -> set[int]:
 
 def _names_in_hiragana(run: re.Match[str]) -> Iterator[_QueryWord]:
     """What may be a name between the の of a run of hiragana."""
-    for match in _BETWEEN_NO.finditer(run.string, *run.span()):
+    for match in _IS["between_no"].finditer(run.string, *run.span()):
         word = match.group()
-        is_somebody = match.end() == run.end() and _HONORIFIC.match(run.string, run.end())
-        is_name = (_NAME_OF_SOMEBODY if is_somebody else _NAME).fullmatch(word)
-        if is_name and not (is_word(word) or _NO_WORD.match(word) or _VAGUE_END.search(word) or all(map(is_grammar, tokens(word)))):
+        is_somebody = match.end() == run.end() and _IS["honorific"].match(run.string, run.end())
+        is_name = _IS["name_of_somebody" if is_somebody else "name"].fullmatch(word)
+        if is_name and not (
+            is_word(word) or _IS["no_word"].match(word) or _IS["vague_end"].search(word) or all(map(is_grammar, tokens(word)))
+        ):
             phrases = [phrase_as_written(written) for written in (word, to_katakana(word))]
             yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in phrases], may_be_heard=True)
 
 
 def _query_words(text: str) -> Iterator[_QueryWord]:
     spaced = spaced_otherwise(text)
-    for match in _QUERY_WORD.finditer(text):
+    for match in _IS["query_word"].finditer(text):
         word, kind = match.group(), str(match.lastgroup)
-        asking = _ASKING.match(text, match.start())
-        if asking and asking.end() >= match.start() + len(_ENDING.sub("", word)):
+        asking = _IS["asking"].match(text, match.start())
+        if asking and asking.end() >= match.start() + len(_IS["ending"].sub("", word)):
             continue
         if kind == "hiragana":
             yield from _names_in_hiragana(match)
@@ -301,7 +241,7 @@ def _query_words(text: str) -> Iterator[_QueryWord]:
             phrases = _windows(word, min(WINDOWS[kind], len(word)))
             yield _QueryWord(match.start(), word, phrases, is_divisible=kind == "kanji", may_be_heard=True)
         elif kind == "stems" or _is_informative(word):
-            whole = [with_usual_kanji(_KANJI.findall(word)[-1])] if kind == "stems" else query_tokens(word)[:2]
+            whole = [with_usual_kanji(_IS["kanji"].findall(word)[-1])] if kind == "stems" else query_tokens(word)[:2]
             whole += (phrase for start, end, phrase in spaced if start <= match.start() and match.end() <= end)
             yield _QueryWord(match.start(), word, [(0, len(word), phrase) for phrase in whole], may_be_heard=not word.isdecimal())
 

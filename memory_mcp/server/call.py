@@ -27,7 +27,6 @@ from memory_mcp.errors import ClockUnusable, MemoryMCPError, NotAllowed, Overloa
 from memory_mcp.personas.names import NAME_LIMIT, pool_store
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.rerank import rerank_deadline
-from memory_mcp.search.signals import with_own_weights
 from memory_mcp.search.stores import NO_POOLS, Pools
 from memory_mcp.server.addressing import DEFAULT_PERSONA, HEADER, PATH_PERSONA, POOL_HEADER, named, pool_in, resolve
 from memory_mcp.server.auth import ADMISSION, Admission
@@ -36,6 +35,7 @@ from memory_mcp.server.feature import pools
 from memory_mcp.server.runtime import Runtime
 from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.store import memories, operations
+from memory_mcp.store.feedback import with_own_weights
 from memory_mcp.store.operations import Operation, called_by
 from memory_mcp.time_limit import limited
 from memory_mcp.upkeep import retention_rules

@@ -112,6 +112,7 @@ class RequestParser(h11.Connection):
     def __init__(self, role: type[h11.SERVER]) -> None:
         super().__init__(role)
         self._credit_bytes = 0
+        self._headers: list[bytes] = []
         self.is_deaf = False
 
     def receive_data(self, data: bytes) -> None:
@@ -131,6 +132,17 @@ class RequestParser(h11.Connection):
         elif isinstance(event, h11.Data):
             self._count(event)
         return h11.NEED_DATA if self.is_deaf else event
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        """What is to be written. The headers of an answer that has a length wait for its first bytes: they are one packet."""
+        written = super().send_with_data_passthrough(event)
+        if written is None:
+            return None
+        if isinstance(event, h11.Response) and any(name == b"content-length" for name, _ in event.headers):
+            self._headers = written
+            return []
+        headers, self._headers = self._headers, []
+        return [*headers, *written]
 
     def _count(self, data: h11.Data) -> None:
         is_wanted = self.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY)

@@ -1,5 +1,5 @@
 """Feedback on memories: verdicts, one row each, and their counts; when each memory was last shown to each caller; and how many searches
-found something.
+found something. And the weights of its search that a persona has instead of those of config.json, fitted to its feedback (`memory-mcp weights`).
 
 The rows of a memory that was merged into another count for that one.
 """
@@ -12,8 +12,11 @@ from typing import Any
 
 import apsw
 
+from memory_mcp.config.settings import Settings
 from memory_mcp.domain import JUDGEMENTS, OUTCOMES, Feedback, Verdict
 from memory_mcp.language.tokens import tokens
+from memory_mcp.store import properties
+from memory_mcp.store.sqlite.database import Database
 from memory_mcp.store.sqlite.reading import grouped, json_ids
 from memory_mcp.store.timestamps import from_text, to_text
 
@@ -221,3 +224,38 @@ def listed(connection: apsw.Connection, which: str, limit: int, often: int) -> l
     condition, order = _LISTS[which]
     least = {"never_shown": 1, "shown_and_unused": often, "hurt": 0}[which]
     return [row[0] for row in connection.execute(f"SELECT m.id FROM memories m WHERE {condition} ORDER BY {order} LIMIT ?", (least, limit))]
+
+
+_WEIGHTS = "fusion_weights"
+# What may be fitted.
+FITTED = ("dense_weight", "session_weight", "graph_weight", "graph_weight_dense", "rerank_weight")
+
+
+def own_weights(database: Database) -> Mapping[str, float]:
+    """The weights that the persona has instead of those of config.json, usually none. Read in every search."""
+    return database.kept("own weights", lambda: _read(database))
+
+
+def set_own_weights(connection: apsw.Connection, weights: Mapping[str, float]) -> None:
+    """Give the persona weights of its own; without any it has those of config.json again."""
+    if weights:
+        properties.put(connection, _WEIGHTS, json.dumps(dict(weights)))
+    else:
+        properties.remove(connection, _WEIGHTS)
+
+
+def with_own_weights(database: Database, settings: Settings) -> Settings:
+    """The settings with the persona's own weights."""
+    own = own_weights(database)
+    return with_weights(settings, own) if own else settings
+
+
+def with_weights(settings: Settings, weights: Mapping[str, float]) -> Settings:
+    """The settings with other weights of the fusion."""
+    return settings.model_copy(update={"fusion": settings.fusion.model_copy(update=dict(weights))})
+
+
+def _read(database: Database) -> Mapping[str, float]:
+    with database.read_statement() as connection:
+        stored = properties.value(connection, _WEIGHTS)
+    return {name: value for name, value in json.loads(stored).items() if name in FITTED} if stored else {}

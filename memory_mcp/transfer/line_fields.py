@@ -18,7 +18,7 @@ from memory_mcp.remember.validation import checked_content, checked_importance, 
 from memory_mcp.transfer.line_vectors import Generations, embedded_in
 
 LINE_LIMIT_BYTES = 2 * 1024 * 1024
-KEY_LIMIT, FORMER_KEYS_LIMIT = 200, 10
+KEY_LIMIT, FORMER_KEYS_LIMIT = 200, 100
 COUNT_LIMIT = 2**31
 FEEDBACK_LIMIT = 10_000
 # Objects and lists within each other. What goes through them calls itself twice or more for each.

@@ -91,7 +91,7 @@ def joined(*texts: str) -> Sentence:
     return Sentence("".join(piece.id for piece in pieces), tuple(value for piece in pieces for value in piece.values))
 
 
-def clauses(texts: list[str]) -> Sentence:
+def clauses(texts: Sequence[str]) -> Sentence:
     """Clauses of one sentence, with semicolons between them."""
     return Sentence("; ".join(PLACE for _ in texts), tuple(texts))
 
@@ -115,7 +115,7 @@ def _found(text: str, table: Mapping[str, str]) -> str | None:
 def _value(value: str) -> str:
     if not isinstance(value, Sentence) and " " not in value:  # a name, perhaps: a word of ours is marked as a sentence
         return value
-    return _found(value, catalog()["values"]) or in_japanese(value) or value
+    return _found(value, catalog()["values"]) or _found(value, catalog()["left_out"]) or in_japanese(value) or value
 
 
 def in_language(text: str, language: Literal["en", "ja"]) -> str:

@@ -127,7 +127,7 @@ def test_a_token_of_the_environment_that_no_header_can_hold_is_refused(run: Run,
 def test_an_import_asks_for_a_format_where_the_name_says_none(run: Run, tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(b"x")
     (tmp_path / "empty").mkdir()
-    assert "Name its format with --format" in complaint(run("import", "data.bin", "--url", NOBODY))
+    assert "Choose its format (on the command line: --format)" in complaint(run("import", "data.bin", "--url", NOBODY))
     assert "it is a directory" in complaint(run("import", "empty", "--format", "jsonl", "--url", NOBODY))
     assert "it is a file" in complaint(run("import", "data.bin", "--format", "obsidian", "--url", NOBODY))
     assert "nothing to import" in complaint(run("import", "empty", "--url", NOBODY))

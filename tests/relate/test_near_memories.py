@@ -118,7 +118,7 @@ def test_a_summary_is_nothing_to_revise(near, nilou, now, say):
         ("memory_mcp.store.vectors.index_cache.IndexCache.get", OSError(5, "Input/output error")),
         ("fakes.HashingEmbedder.embed_documents", EncoderFailed("it is gone", "", "")),
         ("fakes.HashingEmbedder.embed_documents", RuntimeError("CUDA out of memory")),
-        ("memory_mcp.search.related.Thread.start", RuntimeError("can't start new thread")),
+        ("memory_mcp.time_limit.Thread.start", RuntimeError("can't start new thread")),
         ("memory_mcp.store.sqlite.database.Database.read_briefly", Overloaded("too much", "", "")),
     ],
 )

@@ -75,6 +75,24 @@ def test_a_day_of_no_certain_year_is_found_as_it_is_written(say, ask, text, quer
     assert "12月10日" not in found.unmatched
 
 
+@pytest.mark.parametrize(
+    ("query", "around"),
+    [
+        ("12月10日頃に何かある？", True),
+        ("12月10日の頃に何かある？", True),
+        ("What is there around December 10?", True),
+        ("12月10日に何かある？", False),
+        ("What about December 10?", False),
+    ],
+)
+def test_around_a_day_are_the_days_beside_it(say, ask, query, around):
+    say("12月8日に歯医者へ行く")
+    say("12月5日に京都へ行く")
+    dates = {hit.memory.content: "date" in hit.why for hit in ask(query, detail="why").hits}
+    assert dates.get("12月8日に歯医者へ行く", False) is around
+    assert not dates.get("12月5日に京都へ行く", False)
+
+
 def test_a_day_of_another_year_is_not_found_by_how_it_is_written(say, ask):
     say("去年の12月10日に京都へ行った")
     say("12月10日の件は2019年のこと")

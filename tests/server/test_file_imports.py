@@ -71,6 +71,20 @@ def test_a_lorebook_speaks_of_the_persona_by_its_name(send, own_http):
     assert "ニィロウは鐘を鳴らす。" in own_http.get("/api/export", headers=NILOU).text
 
 
+def test_a_zip_of_several_formats_says_what_was_stored_of_each_and_again_nothing(send, own_http):
+    files = packed(note_dot_md="苺が好き。", table_dot_csv="内容\n柿\n桃\n")
+    for stored in (1, 0):
+        job = send("a.zip", files)
+        expected = [
+            {"format": name, "stored": count * stored, "already_known": count * (1 - stored)}
+            for name, count in (("obsidian", 1), ("csv", 2))
+        ]
+        assert (job["format"], job["formats"], job["stored"]) == ("obsidian", expected, 3 * stored)
+    page = own_http.get("/ui/house/import", params={"job": job["id"]}, headers={**NILOU, "Accept-Language": "ja"})
+    assert "Obsidian・Markdown ノート (" in page.text
+    assert "見出し行のある表（CSV・.xlsx） (" in page.text
+
+
 FILES = {
     "jsonl": ("a.jsonl", lambda _: '{"content": "苺が好き。"}\n'.encode()),
     "text": ("日記.txt", lambda _: "苺が好き。".encode()),
@@ -102,6 +116,12 @@ def test_a_file_of_each_kind_is_recognized_and_imported(own_server, own_http, se
     assert send(name, content)["stored"] == 0
     assert not list((own_server.data / ".imports").iterdir())
     assert os.name == "nt" or (own_server.data / ".imports").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_paragraph_that_a_text_says_again_is_stored_again_but_not_by_a_second_import(send):
+    text = "四月\n\n特になし。\n\n五月\n\n特になし。\n".encode()
+    assert send("日報.txt", text, dry_run="true")["stored"] == 4
+    assert [(job["stored"], job["already_known"]) for job in (send("日報.txt", text), send("日報.txt", text))] == [(4, 0), (0, 4)]
 
 
 def test_nothing_is_left_of_a_file_once_its_import_is_seen_to_be_over(tmp_path):
@@ -147,7 +167,8 @@ def test_lines_that_are_refused_are_named_with_their_places(send):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.bin", b"\x00\x01", "is not recognized"),
+        ("a.bin", b"\x00\x01", "is not recognized. Choose its format"),
+        ("b.md", b"\n \n", "read in its format, it has no text"),
         ("a.zip", b"no zip", "zip"),
         ("conversations.json", b"{", "JSON"),
         ("a.md", b"", None),

@@ -44,3 +44,25 @@ def test_little_of_what_follows_an_answer_is_parsed() -> None:
         parser.send(h11.EndOfMessage())
         assert sum(len(parsed(parser, in_chunks(size))) for _ in range(10)) < 1_000
         assert parser.is_deaf
+
+
+def test_the_headers_of_an_answer_leave_with_its_first_bytes_unless_these_come_later() -> None:
+    for length, first in ((("Content-Length", "2"), b""), (("Transfer-Encoding", "chunked"), b"HTTP/1.1 200")):
+        parser = RequestParser(h11.SERVER)
+        parsed(parser, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        written = [
+            parser.send(event) or b"" for event in (h11.Response(status_code=200, headers=[length]), h11.Data(b"ok"), h11.EndOfMessage())
+        ]
+        assert written[0][:12] == first
+        assert b"".join(written).startswith(b"HTTP/1.1 200")
+        assert b"ok" in written[1]
+
+
+def test_an_answer_without_a_body_has_its_headers() -> None:
+    parser = RequestParser(h11.SERVER)
+    parsed(parser, b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+    written = [
+        parser.send(event) or b"" for event in (h11.Response(status_code=200, headers=[("Content-Length", "9")]), h11.EndOfMessage())
+    ]
+    assert written[0] == b""
+    assert written[1].endswith(b"\r\n\r\n")

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -88,6 +89,20 @@ def test_two_names_in_one_request_are_refused(server, connect):
 def test_a_path_and_a_header_that_disagree_are_refused(server, connect):
     said = refused(connect(server, "dehya", path="/p/nilou/mcp"))
     assert said == "the URL and the X-Persona header name different personas: one call is for one persona. Send only one of them."
+
+
+@pytest.mark.parametrize("name", ["José", "Zoë Müller", "Åsa", "Frère Jacques"])
+def test_a_name_in_latin_1_as_javascript_sends_it_is_that_name(server, connect, name):
+    assert persona_of(connect(server, headers=[("X-Persona", name.encode("latin-1"))])) == name
+    assert persona_of(connect(server, headers=[("X-Persona", name.encode())])) == name
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "cp932", "euc_jp", "gb18030", "big5", "utf-16-le"])
+def test_a_name_in_another_encoding_of_east_asia_is_refused(server, connect, encoding):
+    for name in ("さくら", "美玲"):
+        with suppress(UnicodeEncodeError):
+            sent = name.encode(encoding)
+            assert {0, 10, 13} & set(sent) or refused(connect(server, headers=[("X-Persona", sent)]))
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,17 @@ def test_where_there_are_few_nothing_is_written(say, nilou, monkeypatch):
     assert not fts_segments.step(nilou)
 
 
+def test_what_a_small_import_left_is_put_into_one_and_finds_the_same(nilou, pages, scored, put_together):
+    for batch in range(2):
+        rows = [(f"本 {batch}{number} 冊目 海 話 " + " ".join(f"語{number}{other}" for other in range(20)),) for number in range(400)]
+        nilou.database.write(lambda connection, rows=rows: connection.executemany("INSERT INTO lexical(body) VALUES (?)", rows))
+    assert 1 < len(pages()) <= bm25_index.FEW_SEGMENTS
+    found = scored()
+    put_together()
+    assert len(pages()) == 1
+    assert scored() == found
+
+
 def test_what_can_not_be_written_to_is_left_as_it_is(scatter, nilou, monkeypatch):
     scatter()
     monkeypatch.setattr(nilou.database, "unwritable", StoreError("it is read-only"))

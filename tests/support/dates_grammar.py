@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 from places import ROOT
 
+from memory_mcp.dates.hours import times_of
 from memory_mcp.dates.recognize import AS_ARGUMENTS, IN_TEXTS, dates_asked, recognize, spans_together
-from memory_mcp.dates.resolve import parse_moment, parse_range, times_of
+from memory_mcp.dates.resolve import parse_moment, parse_range
 from memory_mcp.dates.spans import DaySpan
 from memory_mcp.dates.statements import days, days_of_statement
 from memory_mcp.domain import TimeRange
@@ -64,7 +65,7 @@ def named_dates(query: str, now: datetime, zone: ZoneInfo, *, upcoming: bool = F
     one."""
     recognized, today = recognize(query), now.astimezone(zone).date()
     asked = spans_together(recognized.plain, dates_asked(recognized, today, upcoming=upcoming))
-    return times_of(recognized, asked, now, zone)
+    return times_of(recognized.plain, asked, now, zone)
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

@@ -30,7 +30,7 @@ def sayings(part: str = "", functions: Mapping[str, int] = SAYING) -> set[str]:
             place = functions.get(node.func.id) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
             for argument in node.args[place : place + 1] if place is not None else ():
                 expressions = variables.get(argument.id, []) if isinstance(argument, ast.Name) else [argument]
-                said |= {text.strip() for expression in expressions for text in _texts(expression)}
+                said |= {text.strip() for expression in expressions for text in said_by(expression)}
     return said
 
 
@@ -61,26 +61,26 @@ def _of_error(call: ast.Call) -> Iterator[str]:
         yield "{}: the extra {} is not installed. Run: {}."
         return
     arguments = call.args[: 2 if call.func.id == "TooManyCalls" else 3]  # type: ignore[attr-defined]
-    parts = [list(_texts(argument)) for argument in arguments] + [[""]] * (3 - len(arguments))
+    parts = [list(said_by(argument)) for argument in arguments] + [[""]] * (3 - len(arguments))
     for what in parts[0]:
         for why in parts[1]:
             for do in parts[2]:
                 yield (f"{what}: {why}." if why else f"{what}.") + (f" {do}." if do else "")
 
 
-def _texts(node: ast.expr) -> Iterator[str]:
+def said_by(node: ast.expr) -> Iterator[str]:
     """What an expression may say: a constant, a sentence, or one or the other."""
     match node:
         case ast.Constant(value=str(text)):
             yield text
         case ast.IfExp(body=first, orelse=second):
-            yield from _texts(first)
-            yield from _texts(second)
+            yield from said_by(first)
+            yield from said_by(second)
         case ast.Call(func=ast.Name(id="sentence"), args=[first, *_]):
-            yield from _texts(first)
+            yield from said_by(first)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            for first in _texts(left):
-                for second in _texts(right):
+            for first in said_by(left):
+                for second in said_by(right):
                     yield first + second
         case _:
             yield "{}"

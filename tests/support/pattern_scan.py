@@ -37,7 +37,7 @@ WAYS = ("fullmatch", "finditer")
 # Where in the arguments of a function of `re` the flags are.
 _FLAGS_AT = {"compile": 1, "search": 2, "match": 2, "fullmatch": 2, "findall": 2, "finditer": 2, "split": 3, "sub": 4, "subn": 4}
 # Functions that compile what they are given.
-_COMPILERS = frozenset({"re", "memory_mcp.patterns"})
+_COMPILERS = frozenset({"re", "memory_mcp.patterns", "memory_mcp.lexicon"})
 
 Patterns = dict[re.Pattern[Any], str]
 
@@ -108,7 +108,7 @@ def _in_functions(module: ModuleType) -> Iterator[tuple[re.Pattern[Any], int]]:
                 given = node.args[at] if len(node.args) > at else next((word.value for word in node.keywords if word.arg == "flags"), None)
                 try:
                     pattern, flags = _evaluated(node.args[0], module), _evaluated(given, module) if given else 0
-                except AttributeError:  # of an object that only the call has
+                except (AttributeError, TypeError):  # of an object that only the call has
                     continue
                 yield re.compile(pattern, flags if isinstance(flags, int) else 0), node.lineno
 

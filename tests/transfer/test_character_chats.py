@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory_mcp.transfer.formats import Format, character_chats
+from memory_mcp.transfer.formats import Format, character_chats, import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
@@ -79,6 +79,22 @@ def test_a_chat_that_went_on_keeps_its_keys(tmp_path: Path) -> None:
     longer = {**AGNAI, "treeLeafId": "m3", "messages": [*AGNAI["messages"], later]}
     before, after = ([item.row["key"] for item in read(tmp_path / "a.json", chat) if item.row] for chat in (AGNAI, longer))
     assert (after[:2], len(after)) == (before, 3)
+
+
+@pytest.mark.parametrize("named_by", ["m2", "Exported"])
+def test_a_chat_that_its_last_message_or_its_name_named_is_known(tmp_path: Path, named_by: str) -> None:
+    later = {"_id": "m3", "handle": "ユウ", "userId": "anon", "msg": "ありがとう", "parent": "m2"}
+    longer = {**AGNAI, "treeLeafId": "m3", "messages": [*AGNAI["messages"], later]}
+    known = [import_rows.key_of("character-chat", "agnai", named_by, *said) for said in (("m1", "鍵は青い壺の中"), ("m2", "覚えておくね"))]
+    former = [item.row["former_keys"] for item in read(tmp_path / "a.json", longer) if item.row]
+    assert all(key in keys for key, keys in zip(known, former, strict=False))
+    assert not set(known) & set(former[2])
+
+
+def test_the_latest_branch_is_shown_where_the_last_message_is_not_named_and_others_are_counted(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.json", {**AGNAI, "treeLeafId": ""})
+    assert [item.row["content"] for item in items if item.row] == ["鍵は青い壺の中", "覚えておくね"]
+    assert [item.left_out for item in items if item.left_out] == ["messages of branches that are not shown"]
 
 
 def test_messages_that_name_each_other_as_the_one_before_end(tmp_path: Path) -> None:

@@ -414,6 +414,15 @@ def test_marks_of_sources_are_no_part_of_a_text_and_what_a_mark_shows_is(tmp_pat
     assert said(rows) == [("ChatGPT", "硝子工房と運河。[1]")]
 
 
+@pytest.mark.parametrize(
+    "marks", ["(【12:0†a.pdf】)", " (【1†a】, 【2†b】)", "（\ue200cite\ue202turn0search1\ue201、\ue200cite\ue202turn1\ue201）"]
+)
+def test_brackets_around_nothing_but_marks_go_with_them(tmp_path: Path, marks: str) -> None:
+    text = f"店{marks}は()木曜(休み【1†a】)"
+    rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [tree(node("last", "root", "assistant", text))]))
+    assert said(rows) == [("ChatGPT", "店は()木曜(休み)")]
+
+
 def test_the_marks_of_a_frame_are_no_part_of_the_text_in_it(tmp_path: Path) -> None:
     text = '下書きです。\n:::writing{variant="email" id="1"}\nDear A\n\n::: b\n:::\nどうぞ。'
     rows, _ = read(chatgpt.read, written(tmp_path / "conversations.json", [tree(node("last", "root", "assistant", text))]))

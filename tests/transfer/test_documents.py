@@ -8,17 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 from PIL import Image
 from pptx import Presentation
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.opc.package import Part as PptxPart
+from pptx.opc.packuri import PackURI
 from pypdf import PdfWriter
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
 
 from memory_mcp import extras
-from memory_mcp.errors import InvalidInput, NotInstalled
-from memory_mcp.transfer.formats import Format, documents
+from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats import Format, documents, sections
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format, parts_of
 from memory_mcp.transfer.formats.sources import SMALL_BYTES
 from memory_mcp.transfer.formats.table import ROWS
+from memory_mcp.transfer.formats.worker import Asked, Failed, answers
+from memory_mcp.wording import in_japanese
 
 MAIN = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
@@ -200,6 +208,138 @@ def test_furigana_in_word_leaves_its_words(tmp_path: Path) -> None:
     assert [content for _, _, content in told(read(tmp_path / "a.docx", docx(("", f"今日、{ruby}"))))] == ["今日、山田さん"]
 
 
+def packed_again(data: bytes, **files: str) -> bytes:
+    """A file of Office with other files in it, by their names without folders and endings."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(made, "w") as after:
+        for entry in before.infolist():
+            after.writestr(entry, before.read(entry))
+        for name, text in files.items():
+            after.writestr(f"{'docProps' if name == 'core' else 'word'}/{name}.xml", text)
+    return made.getvalue()
+
+
+def test_spaces_of_every_width_and_the_indentation_of_code_and_lists_stay(tmp_path: Path) -> None:
+    page = "<h1>第一章　はじめに</h1><p>氏名　山田　100&nbsp;km a&emsp;b<pre>def f():\n    return 1</pre><ul><li>外<ul><li>内</li></ul></li></ul>"
+    ((_, told_of_it, text),) = told(read(tmp_path / "a.html", page.encode()))
+    assert told_of_it["heading"] == "第一章　はじめに"
+    assert text.split("\n\n")[1].split("  \n") == ["氏名　山田　100 km a b", "```\ndef f():\n    return 1\n```", "* 外\n  + 内"]
+
+
+@pytest.mark.parametrize(
+    "text", ["氏名　山田　太郎", "100\u00a0km", "見え\u200bない", "段落\u3000\n\n\u3000次の段落", "```\n    字下げ\n```"]
+)
+def test_a_piece_is_known_by_its_printable_characters(tmp_path: Path, text: str) -> None:
+    """As it was when the library that cut pages deleted all others."""
+    (piece,) = sections.pieces(text, RecursiveCharacterTextSplitter(chunk_size=2_000, chunk_overlap=0))
+    blocks = ["\n".join("".join(filter(str.isprintable, line.strip())) for line in block.split("\n")) for block in text.split("\n\n")]
+    assert piece.known_by == ("  \n".join(blocks),)
+
+
+def test_a_line_break_on_a_slide_is_a_space(tmp_path: Path) -> None:
+    assert [text for _, _, text in told(read(tmp_path / "a.pptx", pptx(("今年の\v目標", "売上\v二倍"))))] == ["今年の 目標\n\n売上 二倍"]
+
+
+def test_a_computed_text_of_word_is_read(tmp_path: Path) -> None:
+    number = '</w:t></w:r><w:fldSimple w:instr=" SEQ 図 "><w:r><w:t>1</w:t></w:r></w:fldSimple><w:r><w:t xml:space="preserve"> 売上'
+    assert [text for _, _, text in told(read(tmp_path / "a.docx", docx(("", f"図{number}"))))] == ["図1 売上"]
+
+
+def test_what_a_word_file_has_beside_its_text_is_counted_and_its_title_is_its_source(tmp_path: Path) -> None:
+    data = packed_again(
+        docx(("", "本文")),
+        core="<cp:coreProperties><dc:title>計画 &amp; 予定</dc:title></cp:coreProperties>",
+        comments=f'<w:comments xmlns:w="{MAIN}"><w:comment w:id="1"/><w:comment w:id="2"/></w:comments>',
+        header1="<w:hdr><w:t>頭</w:t></w:hdr>",
+        footer1="<w:ftr/>",
+    )
+    items = read(tmp_path / "a.docx", data)
+    assert [source for source, _, _ in told(items)] == ["計画 & 予定"]
+    assert [item.left_out for item in items if item.left_out] == ["comments", "comments", "headers and footers"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "lines"),
+    [
+        ('<tr><td rowspan="2">油</td><td>1L</td></tr><tr><td>2L</td></tr><tr><td>酢<td>3L', ["| 油 | 1L |", "|  | 2L |", "| 酢 | 3L |"]),
+        ("<tr><td>油<td rowspan=3>1L<tr><td>酢<tr><td>塩<tr><td>糖<td>2L", ["| 油 | 1L |", "| 酢 |  |", "| 塩 |  |", "| 糖 | 2L |"]),
+        ("<tr><td rowspan=2 colspan=2>油<td>1L<tr><td>2L", ["| 油 | | 1L |", "|  |  | 2L |"]),
+    ],
+)
+def test_cells_stay_in_their_columns_below_one_that_reaches_down_and_keep_their_keys(tmp_path: Path, cells: str, lines: list[str]) -> None:
+    (row,) = (item.row for item in read(tmp_path / "a.html", f"<table>{cells}</table>".encode()) if item.row)
+    assert row["content"].split("\n")[2:] == lines
+    (without,) = (item.row for item in read(tmp_path / "a.html", f"<table>{cells.replace('rowspan', 'x')}</table>".encode()) if item.row)
+    assert row["key"] == without["key"]
+
+
+def test_a_table_that_reaches_down_without_end_is_read(tmp_path: Path) -> None:
+    page = "<table>" + "<tr>" + "<td rowspan=9999>x" * 40 + "<tr><td>y" * 1_000 + "</table>"
+    assert sum(text.count("y") for _, _, text in told(read(tmp_path / "a.html", page.encode()))) == 1_000
+
+
+def test_a_table_of_empty_cells_is_left_out(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.html", b"<p>x<table><tr><td><td><tr><td><td></table>")
+    assert [text.split()[0] for _, _, text in told(items)] == ["x"]
+    items = read(tmp_path / "b.html", b"<table><tr><td><td><tr><td><td></table>")
+    assert [item.left_out for item in items] == ["empty tables"]
+
+
+def test_controls_of_a_page_stand_apart_and_change_no_key(tmp_path: Path) -> None:
+    page = "<p>名前<textarea>下書き</textarea><select><option>東京<option>大阪</select><math><mi>x</mi><mo>=</mo></math><img src=x alt=絵>"
+    (with_controls,) = (item.row for item in read(tmp_path / "a.html", page.encode()) if item.row)
+    assert with_controls["content"].split() == ["名前", "下書き", "東京", "大阪", "x=", "絵"]
+    (without,) = (item.row for item in read(tmp_path / "a.html", "<p>名前下書き東京大阪x= 絵".encode()) if item.row)
+    assert with_controls["key"] == without["key"]
+
+
+def test_the_diagram_of_a_slide_is_read_and_a_title_below_a_chart_is_its_heading(tmp_path: Path) -> None:
+    show = Presentation()
+    drawn = show.slides.add_slide(show.slide_layouts[6])
+    part = PptxPart(
+        PackURI("/ppt/diagrams/data1.xml"),
+        "application/xml",
+        drawn.part.package,
+        b"<a:t>&lt;\xe4\xbc\x81\xe7\x94\xbb&gt;</a:t><a:t>x</a:t>",
+    )
+    drawn.part.relate_to(part, "http://schemas.openxmlformats.org/officeDocument/2006/relationships/diagramData")
+    charted = show.slides.add_slide(show.slide_layouts[5])
+    charted.shapes.title.text, charted.shapes.title.top = "頁の題", 5_000_000
+    values = CategoryChartData()
+    values.categories = ["東"]
+    values.add_series("売上", (1.5,))
+    charted.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, 0, 0, 9, 9, values)
+    show.save(tmp_path / "made.pptx")
+    first, second = told(read(tmp_path / "a.pptx", (tmp_path / "made.pptx").read_bytes()))
+    assert first[2] == "<企画>  \nx"
+    assert second[1]["heading"].startswith("頁の題")
+    assert second[2].endswith("| 東 | 1.5 |")
+
+
+def test_what_somebody_wrote_on_a_page_is_counted(tmp_path: Path) -> None:
+    writer, made = PdfWriter(io.BytesIO(pdf(["One."]))), io.BytesIO()
+    for kind, value in (("/Text", "x"), ("/Widget", "Yamada"), ("/Widget", ""), ("/Link", "x")):
+        fields = {
+            NameObject("/Type"): NameObject("/Annot"),
+            NameObject("/Subtype"): NameObject(kind),
+            NameObject("/V"): TextStringObject(value),
+        }
+        writer.pages[0][NameObject("/Annots")] = ArrayObject([*writer.pages[0].get("/Annots", []), DictionaryObject(fields)])
+    writer.add_metadata({"/Title": "untitled"})
+    writer.write(made)
+    items = read(tmp_path / "名.pdf", made.getvalue())
+    assert [item.left_out for item in items if item.left_out] == ["comments", "filled fields of a form"]
+    assert [source for source, _, _ in told(items)] == ["名"]
+
+
+def test_a_file_of_scans_alone_says_what_it_has_instead_of_texts(tmp_path: Path) -> None:
+    Image.new("RGB", (9, 9)).save(tmp_path / "scan.pdf", "PDF")
+    *_, failed = answers(Asked(tmp_path / "scan.pdf", Format.AUTO, "nilou"))
+    assert isinstance(failed, Failed)
+    assert f"all of it is left out: {documents.SCANS}: 1. Of scans, make texts first (OCR)" in str(failed.refusal)
+    assert "スキャン）: 1）" in str(in_japanese(str(failed.refusal)))
+
+
 def test_of_a_page_the_unseen_is_left_out_and_pictures_are_counted(tmp_path: Path) -> None:
     page = (
         '<p>前</p><img src="x" alt="写真の説明"><noscript>JSを有効に</noscript><template>雛形</template>後<table><tr><th>絵</th></tr>'
@@ -295,8 +435,9 @@ def test_a_page_keeps_its_headings_however_deep_it_is(tmp_path: Path, page: str,
 
 def test_without_the_libraries_the_refusal_has_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(extras.EXTRAS, "documents", ("a_module_that_nobody_has",))
-    with pytest.raises(NotInstalled, match=r'pip install "persona-memory-mcp\[documents\]"'):
-        read(tmp_path / "a.pdf", pdf(["One."]))
+    ((where, reason),) = refused(read(tmp_path / "a.pdf", pdf(["One."])))
+    assert where == "a.pdf"
+    assert 'pip install "persona-memory-mcp[documents]"' in reason
 
 
 def test_a_folder_of_documents_is_read_with_its_other_files_left_out(tmp_path: Path) -> None:

@@ -219,6 +219,23 @@ def test_what_read_graph_answers_is_the_same(tmp_path: Path) -> None:
     first, _ = read(knowledge_graph.read, write(tmp_path / "memory.json", lines(*GRAPH)))
     second, _ = read(knowledge_graph.read, write(tmp_path / "graph.json", answer))
     assert first == second
+    fenced = f"ツールの結果：\n\n```json\n{json.dumps(answer, ensure_ascii=False, indent=1)}\n```\n以上です。\n"
+    path = write(tmp_path / "graph.md", fenced)
+    assert detect_format(path) is Format.MCP_MEMORY
+    items = list(knowledge_graph.read(source_of(path), None))
+    assert [item.row for item in items if item.row] == first
+    kept = [("graph.md, line 1", "sentences around a list of facts"), ("graph.md, line 37", "sentences around a list of facts")]
+    assert [(item.where, item.left_out) for item in items if item.left_out.startswith("sentences")] == kept
+
+
+def test_json_with_its_code_fence_is_read(tmp_path: Path) -> None:
+    for text in ('```json\n["苺が好き", "左利き"]\n```\n', '```\n{"memories": ["苺が好き", "左利き"]}\n```'):
+        (tmp_path / "a.json").write_text(text)
+        kind = detect_format(tmp_path / "a.json")
+        assert [item.row["content"] for item in ROWS[kind].read(tmp_path / "a.json", NO_OPTIONS, print) if item.row] == [
+            "苺が好き",
+            "左利き",
+        ]
 
 
 def test_lines_that_are_neither_entity_nor_relation_are_refused_by_number(tmp_path: Path) -> None:

@@ -69,6 +69,17 @@ def test_a_page_of_notion_has_its_title_and_its_day(tmp_path: Path, line: str, d
     assert row["content"].startswith(f"# 釣りの会\nStatus: Done\n{line}")
 
 
+def test_tags_are_those_of_the_front_matter_or_of_the_lines_below_the_title(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", "---\nタグ: 家族、旅\n---\n京都")
+    write(tmp_path / "b.md", "# 会議\n日付: 2025-03-04\nタグ: 仕事, 会議\n\n決めた")
+    assert [row["tags"] for row in Read(tmp_path).rows] == [["家族", "旅"], ["仕事", "会議"]]
+
+
+def test_a_day_of_an_era_is_read_wherever_it_stands_in_a_title(tmp_path: Path) -> None:
+    write(tmp_path / "令和6年5月1日のメモ.md", "晴れ")
+    assert [row["occurred_at"] for row in Read(tmp_path).rows] == ["2024-05-01"]
+
+
 def test_a_day_further_below_is_not_that_of_the_note(tmp_path: Path) -> None:
     write(tmp_path / "a.md", "# 釣りの会\n\n本文。\n\n日付: 2025年11月18日\n")
     assert "occurred_at" not in Read(tmp_path).rows[0]
@@ -173,6 +184,7 @@ def test_what_obsidian_keeps_for_itself_is_left_out_and_an_empty_note_has_no_pie
     write(tmp_path / "empty.md", "\n")
     found = Read(tmp_path)
     assert (found.rows, found.lengths, found.refused) == ([], [0], [])
+    assert found.left_out == [("empty.md", "notes without text")]
 
 
 def test_a_link_out_of_the_vault_is_not_followed(tmp_path: Path) -> None:
@@ -352,6 +364,15 @@ def test_a_front_matter_says_the_day_as_people_write_it(tmp_path: Path, front: s
     (row,) = Read(tmp_path).rows
     assert row["occurred_at"].replace("/", "-").replace("年", "-").replace("月", "-").rstrip("日") == "2019-10-17"
     assert row["content"] == "明日は歯医者。" + ("\n\ndate: いつか" if "いつか" in front else "")
+
+
+def test_a_front_matter_may_be_toml(tmp_path: Path) -> None:
+    write(tmp_path / "a.md", '+++\ntitle = "宿"\ndate = 2019-10-17\ntags = ["旅"]\n+++\n明日は歯医者。\n')
+    write(tmp_path / "b.md", "+++\nno toml\n+++\n本文\n")
+    found = Read(tmp_path)
+    row, other = found.rows
+    assert (row["occurred_at"], row["tags"], row["content"]) == ("2019-10-17", ["旅"], "明日は歯医者。\n\ntitle: 宿")
+    assert (other["content"], found.reported) == ("+++\nno toml\n+++\n本文", ["b.md: its front matter can't be read and stays in the text"])
 
 
 @pytest.mark.parametrize("name", ["日記/2019/10/07.md", "日記/2019年/10月/7日.md", "2019/2019-10/07.md"])

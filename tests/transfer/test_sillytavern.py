@@ -60,6 +60,8 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
         ("2024-3-1 @12h 33m 20s 123ms", "2024-03-01T12:33:20.123000"),
         ("2026-09-01@18h00m00s", "2026-09-01T18:00:00"),
         ("Tue Oct 29 2024 21:05:33 GMT+0900 (Japan Standard Time)", "2024-10-29T21:05:33+09:00"),
+        ("1 мая 2024 г. 21:03", "2024-05-01T21:03:00"),
+        ("2024년 5월 1일 오후 9:03", "2024-05-01T21:03:00"),
         ("2024-13-41 @12h 33m 20s 123ms", None),
         ("yesterday", None),
         ("昨日の夜", None),
@@ -70,8 +72,11 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
     ],
 )
 def test_its_times_have_many_forms(tmp_path: Path, written: Any, understood: str | None) -> None:
-    (row,) = rows(read(tmp_path / "a.jsonl", HEADER, message("はい", at=written)))
+    items = read(tmp_path / "a.jsonl", HEADER, message("はい", at=written))
+    (row,) = rows(items)
     assert row.get("occurred_at") == understood
+    is_unread = understood is None and written not in (None, "0")
+    assert [item.left_out for item in items if item.left_out] == ["times that can't be read"] * is_unread
 
 
 def test_in_a_group_everybody_has_a_name(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from memory_mcp.errors import InvalidInput
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS
 from memory_mcp.transfer.formats.readers import detect_format
-from memory_mcp.transfer.formats.sources import source_of
+from memory_mcp.transfer.formats.sources import SMALL_BYTES, source_of
+from memory_mcp.transfer.formats.table import ROWS
 
 
 class Named(zipfile.ZipInfo):
@@ -53,13 +55,15 @@ def test_marked_names_are_utf_8_beside_unmarked_ones(tmp_path: Path) -> None:
 
 
 def test_names_that_lead_out_are_counted_and_so_are_those_of_another_file(tmp_path: Path) -> None:
-    entries = [Named(name) for name in (b"a\\b.md", b"a/b.md", b"..\\evil.md", b"C:\\evil.md", b"\\\\host\\evil.md", b"a\\.git\\x")]
+    entries = [
+        Named(name) for name in (b"a\\b.md", b"a/b.md", b"..\\evil.md", b"C:\\evil.md", b"\\\\host\\evil.md", b"a\\.git\\x", b"a\\~$b.docx")
+    ]
     source = source_of(zipped(tmp_path / "a.zip", *entries))
     assert source.names() == ["a/b.md"]
     assert source.ignored() == {
         "files of the same name": ["a/b.md"],
         "files outside of the zip": ["../evil.md", "C:/evil.md", "//host/evil.md"],
-        "hidden files": ["a/.git/x"],
+        "hidden files": ["a/.git/x", "a/~$b.docx"],
     }
 
 
@@ -89,3 +93,57 @@ def test_a_file_of_a_kind_that_is_not_read_says_as_what_it_would_be(tmp_path: Pa
     (tmp_path / name).write_bytes(b"\xd0\xcf\x11\xe0")
     with pytest.raises(InvalidInput, match=advice):
         detect_format(tmp_path / name)
+
+
+def test_zips_in_a_zip_of_nothing_else_are_one(tmp_path: Path) -> None:
+    for number, name in enumerate(("a/日記.md", "a/絵.png"), start=1):
+        with zipfile.ZipFile(tmp_path / f"Part-{number}.zip", "w") as part:
+            part.writestr(name, name)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as outer:
+        for number in (1, 2):
+            outer.write(tmp_path / f"Part-{number}.zip", f"ExportBlock-Part-{number}.zip")
+    source = source_of(tmp_path / "a.zip")
+    assert (source.label, source.names()) == ("a", ["a/日記.md", "a/絵.png"])
+    with source.open("a/日記.md") as file:
+        assert file.read().decode() == "a/日記.md"
+    with zipfile.ZipFile(tmp_path / "a.zip", "a") as outer:
+        outer.writestr("b.md", "b")
+    assert source_of(tmp_path / "a.zip").names() == ["ExportBlock-Part-1.zip", "ExportBlock-Part-2.zip", "b.md"]
+
+
+def test_a_zip_in_a_zip_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "inner.zip", "w", zipfile.ZIP_DEFLATED) as inner:
+        inner.writestr("a.md", b"0" * (SMALL_BYTES + 1))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as outer:
+        outer.write(tmp_path / "inner.zip", "inner.zip")
+    with pytest.raises(InvalidInput, match="expands to"):
+        source_of(tmp_path / "a.zip")
+
+
+OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("a.docx", b"%PDF-1.7", "of another kind"),
+        ("a.pdf", b"text", "of another kind"),
+        ("a.csv", b"PK\x03\x04", "of another kind"),
+        ("a.txt", b"%PDF-1.7", "of another kind"),
+        ("a.xlsx", OLD_OFFICE, "a password, or is of an old program"),
+        ("a.xlsx", b"PK\x03\x04", "damaged or cut off"),
+    ],
+)
+def test_a_file_that_is_not_what_it_is_called_says_so(tmp_path: Path, name: str, data: bytes, why: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    (item,) = ROWS[detect_format(tmp_path / name)].read(tmp_path / name, NO_OPTIONS, print)
+    assert why in item.refused
+
+
+def test_a_zip_with_a_password_says_so(tmp_path: Path) -> None:
+    entry = zipfile.ZipInfo("a.md")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(entry, "a")
+        entry.flag_bits |= 1
+    with pytest.raises(InvalidInput, match=r"a\.md can't be read: it has a password"), source_of(tmp_path / "a.zip").open("a.md"):
+        pass

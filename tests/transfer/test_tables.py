@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -69,6 +70,17 @@ def test_a_row_is_known_by_the_key_that_it_had_while_its_column_was_not_read(tmp
     assert "former_keys" not in rows(tmp_path / "a.csv", "内容,日付,時刻\n夜食,2025/10/29,25:30\n")[0]
 
 
+def test_who_wrote_a_row_may_be_in_a_column_of_several_names_and_a_row_read_before_is_known(tmp_path: Path) -> None:
+    (before,) = rows(tmp_path / "a.csv", "message,date\n元気？,2025-10-29\n")
+    for name in ("Sender", "from", "role", "送信者"):
+        (row,) = rows(tmp_path / "a.csv", f"message,{name},date\n元気？,花子,2025-10-29\n")
+        assert (row["source"], row["former_keys"]) == ("花子", [before["key"]])
+    said = rows(tmp_path / "a.csv", "role,content\nuser,はい\nassistant,では\n", "健太")
+    assert [row["source"] for row in said] == ["健太", "assistant"]
+    (trip,) = rows(tmp_path / "a.csv", "message,from,to\n楽しかった,東京,京都\n")
+    assert trip.get("source") != "東京"
+
+
 def test_each_piece_of_a_long_row_is_known_by_the_key_that_it_had(tmp_path: Path) -> None:
     text = "夜食を食べた。" * 30_000
     before = rows(tmp_path / "a.csv", f"内容,日付\n{text},2025/10/29\n")
@@ -133,7 +145,7 @@ def test_a_row_without_text_is_refused_and_the_others_are_read(tmp_path: Path) -
     assert read_after.row
 
 
-@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 1_100_000 + '"\n'])
+@pytest.mark.parametrize("data", ["苺が好き\n桃も好き\n", "名前,年齢\n健太,20\n", 'content\n"' + "x" * 1_100_000 + '"\n'])
 def test_a_table_that_can_not_be_read_is_refused(tmp_path: Path, data: str) -> None:
     (refused,) = read(tmp_path / "a.csv", data)
     assert refused.refused
@@ -212,12 +224,25 @@ def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept
     assert (both["content"], both["metadata"]["csv"]) == ("柿", {"メモ": "熟れた"})
 
 
-def workbook(*lines: list[object], further: str = "", place: int | None = None) -> bytes:
+def workbook(
+    *lines: list[object],
+    further: str = "",
+    rows: Iterable[list[object]] = (),
+    place: int | None = None,
+    merged: tuple[str, ...] = (),
+    **cells: str,
+) -> bytes:
     data, book = io.BytesIO(), openpyxl.Workbook()
     for line in lines:
         book.active.append(line)
+    for name, value in cells.items():
+        book.active[name] = value
+    for cells_of_one in merged:
+        book.active.merge_cells(cells_of_one)
     if further:
-        book.create_sheet(further, place)
+        sheet = book.create_sheet(further, place)
+        for row in rows:
+            sheet.append(row)
     book.save(data)
     return data.getvalue()
 
@@ -241,9 +266,47 @@ def test_a_cell_of_so_many_hours_is_read_as_it_is_written(tmp_path: Path) -> Non
 
 def test_a_sheet_without_a_column_of_texts_is_refused_by_its_name(tmp_path: Path) -> None:
     for place in (None, 0):
-        items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="空", place=place))
+        items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="数", rows=[["品", "値"], ["柿", 100]], place=place))
         assert [item.row["content"] for item in items if item.row] == ["柿"]
-        assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 空"]
+        assert [item.refused.partition(" has")[0] for item in items if item.refused] == ["a.xlsx, 数"]
+
+
+def test_an_empty_sheet_is_left_out(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], further="Sheet2"))
+    assert [(item.where, item.left_out) for item in items if not item.row] == [("a.xlsx, Sheet2", "empty tables")]
+    assert [item.left_out for item in read(tmp_path / "a.csv", "")] == ["empty tables"]
+
+
+def test_cells_beside_a_table_are_counted(tmp_path: Path) -> None:
+    items = read(tmp_path / "a.xlsx", workbook(["内容"], ["柿"], C3="合計"))
+    assert [(item.where, item.left_out) for item in items if item.left_out] == [("a.xlsx, row 3", "cells beside a table")]
+
+
+def test_a_cell_beyond_the_header_is_kept_and_does_not_identify_its_row(tmp_path: Path) -> None:
+    (row,) = rows(tmp_path / "a.csv", "content,tags\n柿,果物,秋,熟れた\n")
+    assert row["metadata"]["csv"] == {"column 3": "秋", "column 4": "熟れた"}
+    (without,) = rows(tmp_path / "a.csv", "content,tags\n柿,果物\n")
+    assert row["key"] == without["key"]
+
+
+def test_a_cell_far_away_is_read(tmp_path: Path) -> None:
+    first, second = rows(tmp_path / "a.xlsx", workbook(["内容"], ["近い"], A1048576="遠い", XFD1048576="端"))
+    assert (first["content"], second["content"], second["metadata"]["csv"]) == ("近い", "遠い", {"column 16384": "端"})
+
+
+def test_merged_cells_below_the_header_say_the_same_in_each_row_and_a_row_read_before_is_known(tmp_path: Path) -> None:
+    table: list[list[object]] = [
+        ["日付", "内容", "金額"],
+        [None, None, "税込"],
+        ["2025-06-10", "昼", 1],
+        [None, "夜", 2],
+        [None, None, None],
+        ["2025-06-12", "朝", 3],
+    ]
+    alone = {row["content"]: row["key"] for row in rows(tmp_path / "a.xlsx", workbook(*table))}
+    found = rows(tmp_path / "a.xlsx", workbook(*table, merged=("A1:A2", "B1:B2", "A3:A5")))
+    assert [(row["occurred_at"], row["content"]) for row in found] == [("2025-06-10", "昼"), ("2025-06-10", "夜"), ("2025-06-12", "朝")]
+    assert [alone[row["content"]] in (row["key"], *row.get("former_keys", ())) for row in found] == [True, True, True]
 
 
 @pytest.mark.parametrize("bomb", [True, False])

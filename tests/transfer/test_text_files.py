@@ -46,6 +46,19 @@ def test_a_text_becomes_one_row_for_each_paragraph(tmp_path: Path) -> None:
     assert rows(path) == [{"content": "猫の名前はミケ。\nよく寝る。", **common, **origin}, {"content": "犬はいない。", **common, **origin}]
 
 
+def test_a_paragraph_that_is_said_again_is_a_memory_of_its_own_and_a_line_of_stars_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "日報.txt", "四月\n\n特になし。\n\n＊\n\n五月\n\n特になし。\n\n＊\n\n六月\n\n特になし。\n")
+    read = rows(path)
+    keys = [row.get("key") for row in read if row["content"] == "特になし。"]
+    assert (keys[0], len(set(keys))) == (None, 3)
+    assert {row.get("key") for row in read if row["content"] != "特になし。"} == {None}
+
+
+def test_code_between_fences_is_one_paragraph(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.md", "手順：\n```sh\ncd a\n\nmake\n```\n\n次\n\n~~~\n```\n\nx\n~~~\n\n```\n開いたまま\n\n終わり\n")
+    assert contents(path) == ["手順：\n```sh\ncd a\n\nmake\n```", "次", "~~~\n```\n\nx\n~~~", "```\n開いたまま", "終わり"]
+
+
 def test_a_heading_stays_with_what_follows_it(tmp_path: Path) -> None:
     path = write(tmp_path / "a.md", "# 買い物\n\n## 今日\n\n牛乳\n\n卵\n\n# 終わり\n")
     assert contents(path) == ["# 買い物\n## 今日\n牛乳", "卵", "# 終わり"]
@@ -58,9 +71,24 @@ def test_a_day_in_the_name_says_when_it_happened(tmp_path: Path) -> None:
         assert row.get("occurred_at") == day
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp932", "euc_jp", "iso2022_jp"])
 def test_a_text_is_read_in_the_encodings_that_japanese_files_have(tmp_path: Path, encoding: str) -> None:
     assert contents(write(tmp_path / "a.txt", "抹茶が好き。".encode(encoding))) == ["抹茶が好き。"]
+    assert contents(write(tmp_path / "b.txt", "カタカナ".encode(encoding))) == ["カタカナ"]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "expected"),
+    [
+        ("ﾔﾏﾀﾞ･ﾀﾛｳ", "cp932", ["ﾔﾏﾀﾞ･ﾀﾛｳ"]),  # valid EUC-JP, too
+        ("中文文本，今天天气很好。", "gbk", []),
+        ("ESC $B は \x1b$B です。", "utf-8", ["ESC $B は \x1b$B です。"]),
+    ],
+)
+def test_a_text_is_not_read_in_an_encoding_that_it_only_seems_to_have(
+    tmp_path: Path, text: str, encoding: str, expected: list[str]
+) -> None:
+    assert contents(write(tmp_path / "a.txt", text.encode(encoding))) == expected
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

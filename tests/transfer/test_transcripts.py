@@ -118,6 +118,16 @@ def test_a_transcript_that_has_grown_has_the_same_keys_for_what_it_had(client: s
     assert len(set(first)) == len(first) == 2
 
 
+def test_what_a_session_copied_of_another_stays_in_that_one(tmp_path: Path) -> None:
+    before = rows(written(tmp_path, CLAUDE))
+    went_on = claude("user", "ありがとう", "u7", sessionId="s2")
+    *after, last = rows(written(tmp_path, [*CLAUDE, went_on]))
+    assert [(row["key"], row["session_id"]) for row in after] == [(row["key"], "s1") for row in before]
+    assert last["session_id"] == "s2"
+    in_the_last = rows(written(tmp_path, [*(entry | {"sessionId": "s2"} for entry in CLAUDE), went_on]))
+    assert [row["former_keys"] for row in after] == [[row["key"]] for row in in_the_last[:-1]]
+
+
 def test_an_older_file_of_gemini_is_one_object(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     path.write_text(json.dumps({"sessionId": "s9", "projectHash": "h", "messages": GEMINI[1:3] + GEMINI[4:]}), encoding="utf-8")

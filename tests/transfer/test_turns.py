@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions
+from memory_mcp.transfer.formats import Format, import_rows
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import Folder
 from memory_mcp.transfer.formats.table import ROWS
@@ -202,6 +203,31 @@ def test_names_with_spaces_are_told_apart_by_what_messages_begin_with(tmp_path: 
     assert (texts(found), found.left_out) == (said, {"deleted messages": 1, "notices": 2})
 
 
+def test_a_name_with_a_space_is_told_by_what_is_no_text_and_a_known_one_may_say_nothing_or_what_a_notice_says(tmp_path: Path) -> None:
+    lines = [
+        "Ken Ito 元気？",
+        "Ken Ito メッセージの送信を取り消しました",
+        "父 うん 行く",
+        "父 スタンプ",
+        "父 うん 10時",
+        "父 うん またね",
+        "Ken Ito よかった",
+    ]
+    lines += ["Ken Ito\n一行目は空", "Ken Ito 花見に参加しました", "Ken Itoが参加しました。"]
+    chat = "2020.01.05 日曜日\n" + "".join(f"21:{number:02} {line}\n" for number, line in enumerate(lines))
+    found = read(written(tmp_path, "a.txt", chat))
+    assert texts(found) == [
+        ("Ken Ito", "元気？"),
+        ("父", "うん 行く"),
+        ("父", "うん 10時"),
+        ("父", "うん またね"),
+        ("Ken Ito", "よかった"),
+        ("Ken Ito", "一行目は空"),
+        ("Ken Ito", "花見に参加しました"),
+    ]
+    assert found.left_out == {"deleted messages": 1, "stickers": 1, "notices": 1}
+
+
 def test_a_further_line_of_a_message_may_begin_with_a_time_where_single_spaces_separate_the_columns(tmp_path: Path) -> None:
     lines = """2020.01.05 日曜日
 08:01 健太 今日の予定
@@ -276,27 +302,63 @@ def test_a_clock_that_is_set_back_makes_no_message_a_further_line(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("saved", "lines"),
+    "lines",
     [
-        ("", "2024/05/05 集合は朝\n2024/05/06(月) 帰る"),
-        ("", "2024/05/05\n以上"),
-        ("保存日時：2024/05/03 21:15", "2024/05/05(日)\nだよ"),
+        "2024/05/05 集合は朝\n2024/05/06(月) 帰る",
+        "2024/05/05\n以上",
+        "2024/05/05(日)\nだよ",
+        "2024/05/05",
+        "2024/05/05(日)",
+        "2019/01/01(火)",
     ],
 )
-def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, saved: str, lines: str) -> None:
-    said = f"[LINE] 健太\n{saved}\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n2024/05/02(木)\n9:00\tさくら\tおはよう\n"
+def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: str) -> None:
+    said = f"[LINE] 健太\n\n2024/05/01(水)\n21:03\t健太\t予定は\n{lines}\n21:04\tさくら\tうん\n"
+    said += "2024/05/02(木)\n9:00\tさくら\tおはよう\n2024/05/03(金)\n9:00\tさくら\tはい\n"
     found = read(written(tmp_path, "a.txt", said))
     assert [(time, text) for _, time, _, text in found.turns] == [
         ("2024-05-01T21:03:00", f"予定は\n{lines}"),
         ("2024-05-01T21:04:00", "うん"),
         ("2024-05-02T09:00:00", "おはよう"),
+        ("2024-05-03T09:00:00", "はい"),
     ]
+
+
+def test_a_day_may_begin_with_a_notice_that_has_no_time(tmp_path: Path) -> None:
+    said = "2024/05/01(水)\n花見へようこそ\n21:03\t健太\tはい\n2024/05/02(木)\nさくらが参加しました。\n9:00\tさくら\tおはよう\n"
+    found = read(written(tmp_path, "a.txt", f"[LINE] 花見\n\n{said}"))
+    assert [(time, text) for _, time, _, text in found.turns] == [("2024-05-01T21:03:00", "はい"), ("2024-05-02T09:00:00", "おはよう")]
 
 
 def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp_path: Path) -> None:
     said = [("01:50 AM", "Kenta", "before"), ("01:10 AM", "Ann", "after"), ("01:20 AM", "Kenta", "yes"), ("03:00 AM", "Ann", "late")]
     found = read(written(tmp_path, "a.txt", "\n".join(["[LINE] Ann", "", "Sun, 11/3/2024", *map("\t".join, said)])))
     assert texts(found) == [(name, text) for _, name, text in said]
+
+
+def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
+    diary = "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"
+    assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+
+
+def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_it_looks_like(tmp_path: Path) -> None:
+    said = '8:02\t健太\t"予定\n9:00\t東京\t発\n12:07\t東京\t""着"""\n8:03\t花子\t"うん\n8:04\t花子\t"はい\n\nでは"\n'
+    found = read(written(tmp_path, "a.txt", f"[LINE] 旅行\n\n2024/05/01(水)\n{said}"))
+    assert texts(found) == [("健太", '予定\n9:00\t東京\t発\n12:07\t東京\t"着"'), ("花子", '"うん'), ("花子", "はい\n\nでは")]
+
+
+def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
+    said = '2024/05/01(水)\n21:08\t健太\t"a\nb" c\n21:09\t健太\t "空白から"\n'
+    assert texts(read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n{said}"))) == [("健太", '"a\nb" c'), ("健太", '"空白から"')]
+
+
+def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_is_one_line(tmp_path: Path) -> None:
+    said = f"[LINE] 健太\r\r2024/05/01(水)\r21:08\t健太\tはい\r21:09\t健太\t{'長' * 2_100_000}\r21:10\t健太\tうん\r"
+    found = read(written(tmp_path, "a.txt", said))
+    assert [*dict.fromkeys(time[11:16] for _, time, _, _ in found.turns)] == ["21:08", "21:09", "21:10"]
+    assert [reason[2:] for reason in found.refused] == [
+        "lines after it are not read (a long line counts in parts): no message of this program is so long."
+    ]
 
 
 LINE_WITHOUT_TEXTS = """[LINE] グループ「山の会」のトーク
@@ -342,11 +404,18 @@ def test_what_line_writes_for_no_text_is_counted_by_its_kind_and_brackets_of_peo
         "[LINE] 與Mei的聊天",
         "[LINE] Mei님과 대화한 내용",
         "[LINE] Mei님과의 채팅",
+        "[LINE] Mei님과의 대화내용",
     ],
 )
 def test_a_talk_of_line_has_the_name_in_its_header(tmp_path: Path, header: str) -> None:
     found = read(written(tmp_path, "a.txt", f"{header}\n\n2024/01/02(火)\n9:15\tMei\tはい\n"))
     assert found.turns[0][2] == "LINE Mei 2024-01-02"
+
+
+def test_a_talk_whose_whole_header_was_its_title_is_known(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "[LINE] Mei님과의 대화내용\n\n2024/01/02(火)\n9:15\tMei\tはい\n")
+    (row,) = [item.row for item in ROWS[Format.LINE].read(path, NO_OPTIONS, print) if item.row]
+    assert row["former_keys"] == [key_of("line", "Mei님과의 대화내용", "2024-01-02T09:15", "Mei", "はい", "1")]
 
 
 def test_words_in_brackets_behind_several_messages_of_whatsapp_are_a_mark_in_any_language(tmp_path: Path) -> None:
@@ -387,6 +456,11 @@ our table
 """
 WHATSAPP_UNMARKED = """1/14/24, 1:20 PM - Emi: So: "yes" to all
 1/14/24, 1:27 PM - Ken changed the subject from "A: b" to "C"
+1/14/24, 1:27 PM - Ken created group “Plan: A”
+1/14/24, 1:27 PM - 健太さんがグループ名を「旅行: 京都」から「旅行: 奈良」に変更しました
+1/14/24, 1:27 PM - Ken: This message was deleted by admin Emi
+1/14/24, 1:27 PM - Ken: Missed voice call
+1/14/24, 1:27 PM - Ann "A" Lee: So: “yes
 1/14/24, 1:28 PM - Ken: POLL:
 Pizza?
 OPTION: Yes (1 vote)
@@ -443,6 +517,7 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
             [("Emi", "2024-02-05T09:05:12", "Moi"), ("Ken", "2024-02-17T09:05:12", "Hei")],
             {},
         ),
+        ("_chat.txt", "۱۴۰۳/۲/۱۲، ۲۱:۰۳ - علی: سلام\n", [("علی", "2024-05-01T21:03:00", "سلام")], {}),
         (
             "_chat.txt",
             "2024. 2. 5. 오후 9:05 - 민수: 안녕\n2024. 2. 5. 오전 12:05 - 지우: 응\n",
@@ -464,8 +539,8 @@ WHATSAPP_JAPANESE = """2024/02/05 21:05 - メッセージと通話はエンド�
         (
             "_chat.txt",
             WHATSAPP_UNMARKED,
-            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all')],
-            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 1},
+            [("Emi", "2024-01-14T13:20:00", 'So: "yes" to all'), ('Ann "A" Lee', "2024-01-14T13:27:00", "So: “yes")],
+            {"polls": 1, "locations": 2, "messages that did not arrive": 1, "notices": 3, "deleted messages": 1, "calls": 1},
         ),
     ],
 )
@@ -475,6 +550,15 @@ def test_a_chat_of_whatsapp_is_read_whatever_the_phone_speaks(
     found = read(written(tmp_path, name, content))
     assert (found.format, [(source, time, text) for source, time, _, text in found.turns]) == ("whatsapp", expected)
     assert (found.left_out, found.refused) == (left_out, [])
+
+
+def test_days_of_the_persian_calendar_are_those_of_ours_and_days_of_the_islamic_one_are_refused(tmp_path: Path) -> None:
+    days = ["۱۳۹۹/۱۲/۳۰، ۰۹:۰۳", "۱۴۰۰/۱/۱، ۰۹:۰۳", "۱۴۰۳/۲/۱۲،\u200f ۲۱:۰۳", "۱۴۰۴/۱۱/۲۲، ۲۱:۰۳", "۱۴۰۴/۱۲/۳۰، ۲۱:۰۳", "۱۴۴۵/۲/۱۲، ۲۱:۰۳"]
+    found = read(written(tmp_path, "_chat.txt", "".join(f"{day} - علی: سلام\n" for day in days)))
+    assert [time for _, time, *_ in found.turns] == [
+        f"{day}:00" for day in ("2021-03-20T09:03", "2021-03-21T09:03", "2024-05-01T21:03", "2026-02-11T21:03")
+    ]
+    assert len(found.refused) == 2
 
 
 @pytest.mark.parametrize(
@@ -604,9 +688,9 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "telegram",
-        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " it"]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
+        telegram(messages=[sent(1, ["I ", {"type": "bold", "text": "love"}, " ", {"type": "text_link", "text": "it", "href": "https://c.d"}]), sent(2, "", media_type="sticker", file="s.webp"), sent(3, "", type="service", action="phone_call"), sent(4, "A photo", photo="p.jpg")]),
         [
-            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it"),
+            ("Emi", "2024-03-05T12:16:01+00:00", "Telegram Emi 2024-03-05", "I love it (https://c.d)"),
             ("Emi", "2024-03-05T12:16:04+00:00", "Telegram Emi 2024-03-05", "A photo"),
         ],
         {"stickers": 1, "calls": 1, "photos": 1},
@@ -763,7 +847,16 @@ def test_what_a_program_exports_of_chats_becomes_turns(
     for place in ("folder", "folder.zip"):
         inside = read(tmp_path / place, TOKYO)
         assert (inside.format, texts(inside)) == (kind, texts(found))
-        assert inside.left_out == {**left_out, "photos": left_out.get("photos", 0) + 1, "other files": 1}
+        assert inside.left_out == {**left_out, "other files": 2}
+
+
+def test_a_day_that_is_none_gives_a_message_of_telegram_no_time_and_its_session_no_day(tmp_path: Path) -> None:
+    unread, by_seconds = {"date": "2024-13-45T99:00:00", "date_unixtime": "x"}, {"date": None, "date_unixtime": "1709640960"}
+    found = read(written(tmp_path, "result.json", telegram(messages=[sent(1, "a", **unread), sent(2, "b", **by_seconds)])))
+    assert [turn[1:] for turn in found.turns] == [
+        (None, "Telegram Emi", "a"),
+        ("2024-03-05T12:16:00+00:00", "Telegram Emi 2024-03-05", "b"),
+    ]
 
 
 THOUGHT, IN_FENCE = "<think>うーん</think>\n", ":::thinking\nうーん\n:::\n"
@@ -916,7 +1009,34 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
         (
             "a.txt",
             "[2025-01-03] - Tea.\n[2025-01] - Coffee.\n【2025年2月】 日本茶\n[2025-13] - Milk.[2025-03] - Juice.\n",
-            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "Milk."), ("2025-03", "Juice.")],
+            [("2025-01-03", "Tea."), ("2025-01", "Coffee."), ("2025-02", "日本茶"), (None, "[2025-13] - Milk."), ("2025-03", "Juice.")],
+        ),
+        (
+            "a.txt",
+            "[2025-01-03] - A.\n[2024] - B.\n[2023年] - C.\n[2022-12-31, 2023-01-01] - D.\n[令和5年6月7日] - E.\n[2021 春] - F.\n[childhood] - G.\n[2025-02-30] - H.\n",
+            [
+                ("2025-01-03", "A."),
+                ("2024", "B."),
+                ("2023年", "C."),
+                ("2022-12-31, 2023-01-01", "D."),
+                ("令和5年6月7日", "E."),
+                ("2021春", "F."),
+                (None, "[childhood] - G."),
+                (None, "[2025-02-30] - H."),
+            ],
+        ),
+        (
+            "a.txt",
+            "・2025-04-06 犬を飼い始めた。\n・（令和7年5月）手術。\n３．左利き。\n（４）大工。\n⑤苺が好き。\n・2025-05-07：入院。 2025-06-08：退院。\n",
+            [
+                ("2025-04-06", "2025-04-06 犬を飼い始めた。"),
+                ("令和7年5月", "手術。"),
+                (None, "左利き。"),
+                (None, "大工。"),
+                (None, "苺が好き。"),
+                ("2025-05-07", "入院。"),
+                ("2025-06-08", "退院。"),
+            ],
         ),
         (
             "a.txt",
@@ -950,6 +1070,13 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
     assert (found.format, [(time, text) for _, time, _, text in found.turns]) == ("facts", expected)
 
 
+def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.txt", "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n")
+    rows = [item.row for item in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if item.row]
+    former = [None, "[2023年] - 左利き", "2025-04-06 犬を飼う", "大工"]
+    assert [row.get("former_keys") for row in rows] == [[key_of("facts", text, "")] if text else None for text in former]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected", "sentences"),
     [
@@ -965,8 +1092,27 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
             [(None, "Has a cat,\ncalled Tama"), (None, "Baker")],
             2,
         ),
+        (
+            "a.md",
+            "**Work**\n\nA nurse in Kyoto.\n\n**Personal**\n\n- A cat\n- Tea\n\n[2025-01-03] - Berries\n[2025-01-04] - Crab\n\nAnything else?",
+            [(None, "A nurse in Kyoto."), (None, "A cat"), (None, "Tea"), ("2025-01-03", "Berries"), ("2025-01-04", "Crab")],
+            1,
+        ),
+        (
+            "a.md",
+            "Here is what I know.\n\n**Work context**\n\nA nurse.\n\nWorks nights.\n\n**Brief history**\n\n*Recent months*\n\nPlans a trip.",
+            [(None, "A nurse."), (None, "Works nights."), (None, "Plans a trip.")],
+            1,
+        ),
+        ("a.md", "**Facts**\n\nThis is what I remember\n\n- A cat\n- Tea", [(None, "A cat"), (None, "Tea")], 1),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
         ("a.txt", "あなたについて覚えていることです。\n\n- 苺が好き\n- 左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+        (
+            "a.md",
+            "あなたについて覚えていることです。\n\n- 大工\n  - 弟子は三人\n- 左利き\n",
+            [(None, "大工\n- 弟子は三人"), (None, "左利き")],
+            1,
+        ),
     ],
 )
 def test_sentences_around_a_list_of_facts_are_counted(
@@ -1167,6 +1313,24 @@ def test_a_chat_with_the_newest_first_is_read_from_its_beginning_and_keeps_its_k
     assert [row["content"] for row in rows] == ["鍵は？", "壺の中"]
     assert [row["key"] for row in again] == [row["key"] for row in rows]
     assert read(longer).left_out == {"messages of branches that are not shown": 1}
+
+
+def test_turns_with_the_newest_first_are_known_in_the_session_that_their_newest_named(tmp_path: Path) -> None:
+    turns = [
+        {
+            "turn_key": {"chat_id": "c", "turn_id": f"t{minute}"},
+            "author": {"name": name},
+            "create_time": f"2024-05-01T12:0{minute}:00Z",
+            "candidates": [{"raw_content": text}],
+        }
+        for minute, (name, text) in enumerate([("ミレイ", "鍵は？"), ("健太", "壺の中"), ("ミレイ", "箱")])
+    ]
+    path = written(tmp_path, "a.json", {"turns": turns[::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    session = import_rows.key_of("character-ai", "", "壺の中")
+    known = [import_rows.key_of("character-ai", session, f"t{number}") for number in range(2)]
+    assert [row["session_id"] for row in rows] == ["c"] * 3
+    assert all(key in row["former_keys"] for key, row in zip(known, rows, strict=False))
 
 
 @pytest.mark.parametrize(

@@ -152,8 +152,7 @@ class Turn:
             pieces: list[AIMessageChunk] = []
             shown = False
             try:
-                bound: Any = self._model.bind_tools(self._specified) if self._specified else self._model
-                async with aclosing(bound.astream(history)) as stream:
+                async with aclosing(self._with_tools().astream(history)) as stream:
                     async for piece in stream:
                         _heed_cancellation()
                         pieces.append(piece)
@@ -177,6 +176,14 @@ class Turn:
                     self._emit(CutOff(self._model_name, cut))
                 return answer, cut
         raise AssertionError
+
+    def _with_tools(self) -> Any:
+        try:
+            return self._model.bind_tools(self._specified) if self._specified else self._model
+        except NotImplementedError as error:  # a class of one's own
+            raise ChatFailed(
+                "{} failed", "its class can't call tools", "Let it have `bind_tools`, or choose another model", self._model_name
+            ) from error
 
     def _check_spending(self) -> None:
         tokens = sum((self._before.input_tokens, self._before.output_tokens, self.usage.input_tokens, self.usage.output_tokens))

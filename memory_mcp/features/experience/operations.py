@@ -25,7 +25,6 @@ from memory_mcp.language.privacy.redaction import Redaction
 from memory_mcp.personas.names import key_in, pool_of
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.question import QUERY_LIMIT
-from memory_mcp.search.signals import own_weights, set_own_weights
 from memory_mcp.search.stores import Pools
 from memory_mcp.server.actions.organize import brief
 from memory_mcp.server.arguments import Arguments, Between, Flag, OneOf, Text, TextList, WholeNumber, Words, http, require_keys
@@ -35,6 +34,7 @@ from memory_mcp.server.sessions import is_dashboard
 from memory_mcp.server.views import Count, Fraction, PersonaAnswer, ReadingAnswer, heading, model_used, omit_empty
 from memory_mcp.store import feedback, memories, memory_pages
 from memory_mcp.store.experience_text import STRATEGIES, Experience, separate_steps
+from memory_mcp.store.feedback import own_weights, set_own_weights
 
 logger = logging.getLogger(__name__)
 

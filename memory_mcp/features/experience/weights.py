@@ -14,8 +14,8 @@ from memory_mcp.errors import InvalidInput
 from memory_mcp.personas.registry import Persona
 from memory_mcp.search.pipeline import recall
 from memory_mcp.search.question import question
-from memory_mcp.search.signals import FITTED, with_weights
 from memory_mcp.store import feedback
+from memory_mcp.store.feedback import FITTED, with_weights
 from memory_mcp.store.vectors.index_cache import IndexCache
 
 LEAST_QUERIES, QUERIES_LIMIT = 20, 100

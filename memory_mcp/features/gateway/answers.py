@@ -14,8 +14,8 @@ EVENTS = "text/event-stream"
 
 @dataclass(slots=True)
 class Answer:
-    """What is known of an answer so far: of its first choice, for a client that asks for several. `calls`: those of tools, if they are
-    wanted; `tokens`: the input's and the output's.
+    """What is known of an answer so far: of its first choice, for a client that asks for several. `has_calls`: it calls tools; `calls`: those,
+    if they are wanted; `tokens`: the input's and the output's.
     """
 
     are_calls_wanted: bool = False
@@ -23,6 +23,7 @@ class Answer:
     characters: int = 0
     ended: str = ""
     has_failed: bool = False
+    has_calls: bool = False
     tokens: tuple[int, int] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     _numbers: dict[int, int] = field(default_factory=dict)
@@ -30,7 +31,8 @@ class Answer:
     @property
     def is_given(self) -> bool:
         """Whether something was said to the end."""
-        return bool(self.ended and self.text.strip()) and self.ended.casefold() not in CALLS | WITHHELD and not self.has_failed
+        is_told = self.ended and self.ended.casefold() not in WITHHELD and not self.has_failed
+        return bool(is_told and self.text.strip()) and not self.is_call
 
     @property
     def text(self) -> str:
@@ -39,8 +41,8 @@ class Answer:
 
     @property
     def is_call(self) -> bool:
-        """Whether the model waits for what its tools answer."""
-        return self.ended.casefold() in CALLS and not self.has_failed
+        """Whether the model waits for what its tools answer. Some vendors end that as they end what is said."""
+        return (self.has_calls or self.ended.casefold() in CALLS) and bool(self.ended) and not self.has_failed
 
     def read(self, text: bytes) -> None:
         """Read an answer, or an event of one."""
@@ -65,9 +67,10 @@ class Answer:
         if isinstance(said, Mapping) and (text := text_of(said.get("content"))) and self.characters < CONTENT_LIMIT:
             self.pieces.append(text)
             self.characters += len(text)
-        calls = said.get("tool_calls") if self.are_calls_wanted and isinstance(said, Mapping) else None
+        calls = said.get("tool_calls") if isinstance(said, Mapping) else None
         for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
+            self.has_calls = True
+            if isinstance(call, Mapping) and self.are_calls_wanted:
                 self._call(call, call.get("index") if delta else None)
         if isinstance(ended := choice.get("finish_reason"), str):
             self.ended = ended
@@ -93,7 +96,8 @@ class Answer:
     def _count(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            self.tokens = counts if all(isinstance(count, int) for count in counts) else self.tokens  # type: ignore[assignment]  # they are
+            is_told = all(isinstance(count, int) and count >= 0 for count in counts)
+            self.tokens = counts if is_told else self.tokens  # type: ignore[assignment]  # they are numbers
 
 
 class Events:
@@ -111,27 +115,29 @@ class Events:
         self._rest = lines.pop() if lines and not lines[-1].endswith((b"\n", b"\r")) else b""
         shown = b""
         for line in lines:
-            if line.startswith(b"data:"):
-                self._event(line[5:].strip())
+            self._read(line)
             if self.answer.calls:
                 self._held += line
             else:
                 shown += line
         return shown if self.answer.are_calls_wanted else piece
 
-    def rest(self) -> bytes:
-        """What the client gets at the end, where the calls are the client's."""
+    def end(self) -> bytes:
+        """Read the last line, which may lack its end. Returns what the client gets then, where the calls are the client's."""
+        self._read(self._rest)
         return self._held + self._rest if self.answer.are_calls_wanted else b""
 
-    def _event(self, event: bytes) -> None:
+    def _read(self, line: bytes) -> None:
+        event = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
         if event == b"[DONE]":
             self.answer.ended = self.answer.ended or "stop"
-            return
-        self.answer.read(event)
+        elif event:
+            self.answer.read(event)
 
 
 def whole(body: bytes, *, are_calls_wanted: bool = False) -> Answer:
-    """An answer that came at once."""
+    """An answer that came at once. It is at its end though its vendor may not say why."""
     answer = Answer(are_calls_wanted)
     answer.read(body)
+    answer.ended = answer.ended or "stop"
     return answer

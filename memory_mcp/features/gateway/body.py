@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from memory_mcp.characters import not_utf8
@@ -35,8 +36,10 @@ class Body:
         """The value of a field; None if there is none."""
         return self.fields[name].value if name in self.fields else None
 
-    def sent(self, changed: Mapping[str, Any], inserted: Mapping[int, Sequence[Any]]) -> bytes:
-        """The body with other values of some fields, and with further messages before those at some indexes."""
+    def sent(
+        self, changed: Mapping[str, Any], inserted: Mapping[int, Sequence[Any]], replaced: Mapping[int, Any] = MappingProxyType({})
+    ) -> bytes:
+        """The body with other values of some fields, with further messages before those at some indexes, and others in the place of some."""
         edits = [(field.start, field.end, _written(changed[name])) for name, field in self.fields.items() if name in changed]
         further = [f"{_written(name)}:{_written(value)}" for name, value in changed.items() if name not in self.fields]
         end = self.text.rindex("}")
@@ -45,6 +48,7 @@ class Body:
             is_last = index == len(self.messages)
             at = self.messages[-1].end if is_last else self.messages[index].start
             edits.append((at, at, "".join(f",{_written(message)}" if is_last else f"{_written(message)}," for message in messages)))
+        edits += [(self.messages[index].start, self.messages[index].end, _written(message)) for index, message in replaced.items()]
         return _edited(self.text, edits).encode()
 
 

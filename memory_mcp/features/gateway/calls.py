@@ -1,7 +1,7 @@
 """The routes: a call is read, gets what the persona remembers, and passes through to its vendor; what it answers passes back, and is kept."""
 
-import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -35,8 +35,6 @@ SESSION_HEADERS = ("x-session", "x-openwebui-chat-id")
 CHAT_SCOPE = "chat.dashboard_scope"
 MEMORY_HEADER, OFF = "x-memory", "off"
 
-logger = logging.getLogger(__name__)
-
 
 async def complete(request: Request) -> Response:
     """Pass a call on to the vendor that its model names."""
@@ -55,9 +53,9 @@ async def complete(request: Request) -> Response:
 
 
 async def models(request: Request) -> Response:
-    """List the models of all vendors, or return one of them."""
+    """List the models of all vendors, or return one of them, to whichever persona: some clients ask before they know for whom."""
     try:
-        call = await run_in_threadpool(_admitted, request)
+        call = await run_in_threadpool(_allowed, request)
     except MemoryMCPError as error:
         return refused(request, error)
     upstream: Upstream = request.app.state.upstream
@@ -95,10 +93,16 @@ def too_long() -> InvalidInput:
     return InvalidInput("the body is too long", "{} MiB are the limit", "Send less at once", BODY_LIMIT_BYTES // 1048576)
 
 
-def _admitted(request: Request) -> Call:
-    """The call of a request whose token allows it."""
+def _allowed(request: Request) -> Call:
+    """The call of a request whose token has the scopes."""
     call = call_of(request)
     call.admission.require(needed(call), "the gateway")
+    return call
+
+
+def _admitted(request: Request) -> Call:
+    """The same for a persona that the token may write to."""
+    call = _allowed(request)
     if call.pool:
         raise InvalidInput("a conversation is with a persona", "the request is about a pool", "Send no X-Pool header")
     call.writable_name()
@@ -141,8 +145,6 @@ def _begins_with(text: str, words: Sequence[str]) -> bool:
 def _session(headers: Headers) -> str | None:
     """The conversation that a request names."""
     named = next((headers[name] for name in SESSION_HEADERS if headers.get(name, "").strip()), "")
-    try:
+    with suppress(UnicodeDecodeError):  # any other encoding names it as well, since nobody reads it
         named = named.encode("latin-1").decode()
-    except UnicodeDecodeError:
-        raise InvalidInput("the X-Session header is not UTF-8", "", "Send the name of the conversation as UTF-8") from None
     return label(UNSTORABLE.sub("", named), "X-Session")

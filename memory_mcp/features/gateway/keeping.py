@@ -3,7 +3,7 @@
 All of it is one commit. A client that asks again, with the same message or another one at its place, replaces what was stored there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -98,34 +98,30 @@ class _Keeping:
     def _as_shown(self, connection: apsw.Connection, place: Place) -> list[Operation]:
         """The answer before, as the client has it: its user may have chosen an earlier one, or have edited it."""
         before = place.turns[-1] if place.turns else None
-        shown = self.asked.transcript.exchanges[-2].answer if before else ""
+        shown = place.transcript.exchanges[-2].answer if before else ""
         if before is None or not shown or not before.answered or before.answered == digest(shown) or not self._is_recent(before):
             return []
-        found = memories.by_keys(connection, before.stored("answer"))
-        revision, _ = private(
-            Revision(content=UNSTORABLE.sub("", shown)[:CONTENT_LIMIT], reason=ANSWERED_AGAIN), self.call.settings.privacy
-        )
+        content = UNSTORABLE.sub("", shown)[:CONTENT_LIMIT]
+        revision, _ = private(Revision(content=content, reason=ANSWERED_AGAIN), self.call.settings.privacy)
         rows.answer(connection, before.id, digest(shown))
-        return [
-            operation
-            for key, memory in found.items()
-            if memory.deleted_at is None
-            for operation in revise_stored(connection, self.persona.names, key, revision, self.call.local_now, self.call.settings.privacy)[
-                1
-            ]
-        ]
+        found = memories.by_keys(connection, before.stored("answer")).items()
+        revised = (self._revised(connection, key, revision) for key, memory in found if memory.deleted_at is None)
+        return [operation for operations in revised for operation in operations]
 
     def _gone_on(self, connection: apsw.Connection, place: Place, identity: int, keys: Sequence[str]) -> list[Operation]:
-        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again."""
+        """What followed a turn of this conversation otherwise than now has been left; what is before this turn counts again. Where the client
+        comes back to both by turns, they are two conversations that began alike, and neither is left."""
         turns = {turn.id: turn for turn in rows.of_conversation(connection, place.conversation)}
         path = set(_upwards(turns, identity))
         back = [turn.id for turn in turns.values() if turn.id in path and turn.is_left]
-        left = [
-            turn.id
-            for turn in turns.values()
-            if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path
-            if not path.isdisjoint(_upwards(turns, turn.parent))
-        ]
+        returned = {*back, *(turn.id for turn in turns.values() if turn.has_returned)}
+        left = []
+        for turn in turns.values():
+            if place.is_certain and not turn.is_left and self._is_recent(turn) and turn.id not in path:
+                others = list(_upwards(turns, turn.id, until=path))
+                fork = turns[others[-1]].parent
+                if fork in path and (returned.isdisjoint(others) or returned.isdisjoint(_upwards(turns, identity, until={fork}))):
+                    left.append(turn.id)
         rows.leave(connection, back, is_left=False)
         rows.leave(connection, left, is_left=True)
         done = [operation for key in self._stored(connection, back) for operation in self._restored(connection, key)]
@@ -137,8 +133,11 @@ class _Keeping:
         memory = memories.by_keys(connection, [key]).get(key)
         if memory is None or memory.deleted_at is None or (memory.expires_at and memory.expires_at <= self.call.now):
             return ()
-        restored = Revision(restore=True, reason=LEFT)
-        return revise_stored(connection, self.persona.names, key, restored, self.call.local_now, self.call.settings.privacy)[1]
+        return self._revised(connection, key, Revision(restore=True, reason=LEFT))
+
+    def _revised(self, connection: apsw.Connection, key: str, revision: Revision) -> Sequence[Operation]:
+        call = self.call
+        return revise_stored(connection, self.persona.names, key, revision, call.local_now, call.settings.privacy)[1]
 
     def _stored(self, connection: apsw.Connection, turns: Iterable[int]) -> list[str]:
         keys = rows.keys_of(connection, turns)
@@ -181,8 +180,8 @@ class _Keeping:
         return self.persona.name if self.persona.name != "default" else ASSISTANT
 
 
-def _upwards(turns: Mapping[int, Turn], identity: int | None) -> Iterator[int]:
-    """A turn and those before it."""
-    while identity is not None and identity in turns:
+def _upwards(turns: Mapping[int, Turn], identity: int | None, until: Container[int | None] = ()) -> Iterator[int]:
+    """A turn and those before it, as far as the last one before `until`."""
+    while identity is not None and identity in turns and identity not in until:
         yield identity
         identity = turns[identity].parent

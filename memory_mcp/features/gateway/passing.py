@@ -16,7 +16,7 @@ from memory_mcp.errors import MemoryMCPError
 from memory_mcp.features.gateway import answers, offered
 from memory_mcp.features.gateway.body import Body
 from memory_mcp.features.gateway.keeping import keep
-from memory_mcp.features.gateway.putting_in import Asked
+from memory_mcp.features.gateway.putting_in import Asked, merged
 from memory_mcp.features.gateway.refusals import refusal
 from memory_mcp.features.gateway.settings import Gateway
 from memory_mcp.features.gateway.spending import tokens_of
@@ -25,6 +25,9 @@ from memory_mcp.llm.endings import cut_of
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
+
+# How vendors refuse messages that they can't read.
+REFUSALS = (400, 422, 500)
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +41,7 @@ def refused(request: Request, error: MemoryMCPError) -> Response:
 class Passing:
     """A call on its way to its vendor, which knows the model by this name, and back. `asked`: what is put into it, None for one that passes
     as it is. `offers`: the model is offered tools here; `further`: what it called and got of them, and `said` what it said before it did.
+    `is_apart`: what is put in are messages of their own, else it is part of the client's.
     """
 
     request: Request
@@ -49,10 +53,14 @@ class Passing:
     asked: Asked | None
     further: list[Any] = field(default_factory=list)
     said: str = ""
+    upstream: Upstream = field(init=False)
     offers: bool = field(init=False)
+    is_apart: bool = field(init=False)
     has_begun: bool = False
 
     def __post_init__(self) -> None:
+        self.upstream = self.request.app.state.upstream
+        self.is_apart = bool(self.asked and self.asked.inserted) and (self.vendor.url, self.model) not in self.upstream.strict
         self.offers = self.asked is not None and self.call.settings.of(Gateway).tools and offered.may_be(self.body)
 
     async def pass_to(self, send: Send) -> None:
@@ -71,24 +79,45 @@ class Passing:
 
     async def _round(self, send: Send) -> bool:
         """Ask once. Returns False where the model called tools that it is offered here: it is to be asked again."""
-        upstream: Upstream = self.request.app.state.upstream
         sent = self._sent()
-        async with upstream.asked(self.name, self.vendor, self.request.headers, sent) as reply:
-            if reply.content_type.startswith(answers.EVENTS):
-                return await self._stream(reply, sent, send)
-            return await self._at_once(reply, sent, send)
+        async with self.upstream.asked(self.name, self.vendor, self.request.headers, sent) as reply:
+            if not self.is_apart or self.has_begun or reply.status not in REFUSALS:
+                return await self._passed(reply, sent, send)
+            refusal = await _whole(reply)
+        # Templates of many local models take no message of the system but the first. Whether that was it shows when it is asked without.
+        self.is_apart = False
+        sent = self._sent()
+        async with self.upstream.asked(self.name, self.vendor, self.request.headers, sent) as again:
+            if again.status < 300:
+                self.upstream.strict.add((self.vendor.url, self.model))
+                return await self._passed(again, sent, send)
+        await self._answer(reply, refusal, send)
+        return True
+
+    async def _passed(self, reply: Reply, sent: bytes, send: Send) -> bool:
+        if reply.content_type.startswith(answers.EVENTS):
+            return await self._stream(reply, sent, send)
+        return await self._at_once(reply, sent, send)
 
     def _sent(self) -> bytes:
         """The body for the vendor."""
         texts = self.asked.inserted if self.asked else {}
-        inserted: dict[int, Sequence[Any]] = {
-            index: [{"role": "system", "content": text} for text in each] for index, each in texts.items()
-        }
+        inserted: dict[int, Sequence[Any]] = {}
+        replaced: dict[int, Any] = {}
+        if self.is_apart:
+            inserted = {index: [{"role": "system", "content": text} for text in each] for index, each in texts.items()}
+        elif self.asked:
+            inserted, replaced = merged(self.body.messages, texts, self.asked.transcript.begins)
         if self.further:
             end = len(self.body.messages)
             inserted[end] = [*inserted.get(end, ()), *self.further]
-        tools = {"tools": [*(self.body.get("tools") or ()), *offered.TOOLS]} if self.offers else {}
-        return self.body.sent({"model": self.model, **tools}, inserted)
+        own = self.body.get("tools") or ()
+        tools: dict[str, Any] = {}
+        if self.offers:
+            tools = {"tools": [*own, *offered.TOOLS]}
+        elif self.further and not own:  # some vendors refuse calls of tools that the request does not name
+            tools = {"tools": offered.TOOLS, "tool_choice": "none"}
+        return self.body.sent({"model": self.model, **tools}, inserted, replaced)
 
     async def _stream(self, reply: Reply, sent: bytes, send: Send) -> bool:
         events, is_kept = answers.Events(holds_calls=self.offers), reply.status >= 300
@@ -103,30 +132,35 @@ class Passing:
                     await self._keep(events.answer)  # before the client learns that it is complete
                 if shown:
                     await send({"type": "http.response.body", "body": shown, "more_body": True})
+            rest = events.end()
         finally:
             self._count(events.answer, sent)
         if await self._has_run(events.answer):
             return False
-        if rest := events.rest():
-            if not is_kept:
-                await self._keep(events.answer)
-            await send({"type": "http.response.body", "body": rest, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        if not is_kept:
+            await self._keep(events.answer)
+        await send({"type": "http.response.body", "body": rest})
         return True
 
     async def _at_once(self, reply: Reply, sent: bytes, send: Send) -> bool:
-        body = b"".join([piece async for piece in reply.pieces])
+        body = await _whole(reply)
+        if self.has_begun:  # a stream, whose client reads nothing but events
+            await send({"type": "http.response.body", "body": b"data: %b\n\n" % b" ".join(body.splitlines())})
+            return True
         if reply.status < 300:
             answer = answers.whole(body, are_calls_wanted=self.offers)
             self._count(answer, sent)
             if await self._has_run(answer):
                 return False
             await self._keep(answer)
+        await self._answer(reply, body, send)
+        return True
+
+    async def _answer(self, reply: Reply, body: bytes, send: Send) -> None:
         self.has_begun = True
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": reply.status, "headers": [*reply.headers, length]})
         await send({"type": "http.response.body", "body": body})
-        return True
 
     async def _has_run(self, answer: answers.Answer) -> bool:
         """Run calls of tools that are offered here, and return whether there were any. Where a model mixes them with those of its client,
@@ -170,6 +204,10 @@ class Passing:
             keep(self.call, asked, said, with_turn=gateway.store == "turns", is_cut=cut_of(answer.ended) == "limit")
         except MemoryMCPError as error:
             logger.warning("a turn of %s is not stored: %s", asked.turn.conversation, error)
+
+
+async def _whole(reply: Reply) -> bytes:
+    return b"".join([piece async for piece in reply.pieces])
 
 
 class Relay(Response):

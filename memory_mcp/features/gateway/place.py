@@ -5,7 +5,7 @@ digests of their words, each after the one before it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ import apsw
 
 from memory_mcp.features.gateway import rows
 from memory_mcp.features.gateway.rows import Turn
-from memory_mcp.features.gateway.transcript import Transcript, digest
+from memory_mcp.features.gateway.transcript import Exchange, Transcript, digest
 
 # A conversation that begins again in the same words after so long is another one.
 SAME_BEGINNING = timedelta(hours=1)
@@ -23,12 +23,14 @@ _CLOCK = re.compile(r"(?<!\d)\d{1,2}(?::\d\d(?::\d\d(?:\.\d{1,9})?)?|æ™‚\d{1,2}å
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`turns`: for each exchange before the new one the turn that it repeats, None where it is unknown. `turn`: the new one, if it was
-    asked before. `first`: the turn at which the conversation began. `is_certain`: what is directly before the new turn is known, so that
+    """`transcript`: the messages, those that were answered before apart from others in the same row, as where a client has taken out the answer.
+    `turns`: for each exchange before the new one the turn that it repeats, None where it is unknown. `turn`: the new one, if it was asked
+    before. `first`: the turn at which the conversation began. `is_certain`: what is directly before the new turn is known, so that
     other turns after it were left.
     """
 
     conversation: str
+    transcript: Transcript
     turns: tuple[Turn | None, ...]
     turn: Turn | None
     parent: int | None
@@ -43,41 +45,54 @@ class Place:
 
 def locate(connection: apsw.Connection, transcript: Transcript, session: str | None, now: datetime) -> Place:
     """The place of a call, in the conversation that `session` names, or else in the one that fits its messages best."""
-    said = [exchange.digest for exchange in transcript.exchanges]
-    answered = [digest(exchange.answer) for exchange in transcript.exchanges[:-1]]
     if session:
-        return _with_keys(connection, _within(rows.of_conversation(connection, session), session, said, answered, now))
-    name = f"gateway-{digest(_CLOCK.sub('', transcript.instructions), said[0])[:16]}"
+        return _with_keys(connection, _within(rows.of_conversation(connection, session), session, transcript, now))
+    begun = next(transcript.exchanges[0].beginnings())
+    name = f"gateway-{digest(_CLOCK.sub('', transcript.instructions), begun)[:16]}"
     runs = rows.of_beginning(connection, name)
     new = f"{name}~{rows.last_number(connection, name) + 1}" if runs else name
-    other = rows.conversation_with(connection, said[-2], answered[-1]) if answered else None
+    before = transcript.exchanges[-2:-1]
+    other = rows.conversation_with(connection, before[0].digest, digest(before[0].answer)) if before else None
     if other and other not in runs:  # its beginning is missing or was changed, or it is an old one
         runs = {other: rows.of_conversation(connection, other), **runs}  # of two that fit as well, the latest counts
-    places = [_within(turns, run, said, answered, now) for run, turns in runs.items()]
-    fitting = [place for place in places if (place.turn if len(said) == 1 else any(place.turns))]
+    places = [_within(turns, run, transcript, now) for run, turns in runs.items()]
+    fitting = [place for place in places if (any(place.turns) if place.turns else place.turn)]
     if fitting:
-        return _with_keys(connection, max(reversed(fitting), key=lambda place: _repeated(place, answered)))
-    return Place(new, (None,) * (len(said) - 1), None, None, None, is_certain=False)
+        return _with_keys(connection, max(reversed(fitting), key=_repeated))
+    return Place(new, transcript, (None,) * (len(transcript.exchanges) - 1), None, None, None, is_certain=False)
 
 
-def _repeated(place: Place, answered: Sequence[str]) -> int:
+def _repeated(place: Place) -> int:
     """How many turns of the messages are of this conversation, answers included."""
-    return sum(turn is not None and turn.answered == answer for turn, answer in zip(place.turns, answered, strict=True))
+    repeated = zip(place.turns, place.transcript.exchanges, strict=False)
+    return sum(turn is not None and turn.answered == digest(exchange.answer) for turn, exchange in repeated)
 
 
-def _within(turns: Sequence[Turn], name: str, said: Sequence[str], answered: Sequence[str], now: datetime) -> Place:
+def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datetime) -> Place:
     after = {(turn.parent, turn.said): turn for turn in turns}
+    # Some clients write the time, or what they looked up, into the newest message alone, which they then send otherwise.
+    answers = {(turn.parent, turn.answered): turn for turn in turns if turn.answered}
     latest = {turn.said: turn for turn in turns}
+    is_running = bool(turns) and now - turns[-1].at <= SAME_BEGINNING
+    exchanges: list[Exchange] = []
     found: list[Turn | None] = []
     parent: int | None = None
-    for words in said[:-1]:
-        turn = after.get((parent, words)) or latest.get(words)
-        found.append(turn)
-        parent = turn.id if turn else parent
-    is_certain = bool(found) and found[-1] is not None and found[-1].answered == answered[-1]
+    for exchange in transcript.exchanges:
+        rest = exchange
+        while (parent or is_running) and (parent, rest.digest) not in after and (told := _told(rest, parent, after)):
+            exchanges.append(Exchange(rest.said[: told[0]]))
+            found.append(told[1])
+            rest, parent = Exchange(rest.said[told[0] :], rest.answer), told[1].id
+        exchanges.append(rest)
+        if exchange is not transcript.newest:
+            turn = after.get((parent, rest.digest)) or answers.get((parent, digest(rest.answer))) or latest.get(rest.digest)
+            found.append(turn)
+            parent = turn.id if turn else parent
+    said = exchanges[-1].digest
+    is_certain = bool(found) and found[-1] is not None and found[-1].answered == digest(exchanges[-2].answer)
     if parent is None and found and turns:
         parent = turns[-1].id  # what it repeats is unknown, so it only goes on
-    turn = after.get((parent, said[-1]))
+    turn = after.get((parent, said))
     # Without a history the same words may be said anew: a greeting, every day.
     if turn and not found and (now - turn.at > SAME_BEGINNING or any(other.parent == turn.id for other in turns)):
         turn = None
@@ -85,7 +100,13 @@ def _within(turns: Sequence[Turn], name: str, said: Sequence[str], answered: Seq
     first = by_id.get(parent or 0, turn)
     while first and first.parent in by_id:
         first = by_id[first.parent]
-    return Place(name, tuple(found), turn, parent, first, is_certain)
+    return Place(name, replace(transcript, exchanges=tuple(exchanges)), tuple(found), turn, parent, first, is_certain)
+
+
+def _told(exchange: Exchange, parent: int | None, after: Mapping[tuple[int | None, str], Turn]) -> tuple[int, Turn] | None:
+    """How many messages at the beginning of an exchange were answered before, without those after them, and their turn."""
+    beginnings = zip(range(1, len(exchange.said)), exchange.beginnings(), strict=False)
+    return next(((size, after[parent, said]) for size, said in beginnings if (parent, said) in after), None)
 
 
 def _with_keys(connection: apsw.Connection, place: Place) -> Place:
@@ -94,4 +115,4 @@ def _with_keys(connection: apsw.Connection, place: Place) -> Place:
     filled = {identity: replace(turn, keys=keys.get(identity, {})) for identity, turn in known.items()}
     turns = tuple(filled[turn.id] if turn else None for turn in place.turns)
     turn, first = (filled[each.id] if each else None for each in (place.turn, place.first))
-    return Place(place.conversation, turns, turn, place.parent, first, place.is_certain)
+    return replace(place, turns=turns, turn=turn, first=first)

@@ -16,6 +16,7 @@ from memory_mcp.dates.format import Language, elapsed, language_of, weekday
 from memory_mcp.dates.resolve import parse_moment
 from memory_mcp.domain import KEYS_LIMIT, Hit, Memory, Question, Recalled
 from memory_mcp.errors import InvalidInput, SearchUnfinished, StoreError
+from memory_mcp.features.gateway.body import Value
 from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.rows import Put, Turn
 from memory_mcp.features.gateway.settings import Gateway
@@ -86,7 +87,7 @@ def put_in(call: Call, gateway: Gateway, transcript: Transcript, session: str | 
     with call.reading() as persona, call.reading_pools() as pools:
         with persona.database.read_briefly() as connection:
             place = locate(connection, transcript, session, call.now)
-        return _Writing(call, gateway, persona, pools, transcript, place).asked(session)
+        return _Writing(call, gateway, persona, pools, place.transcript, place).asked(session)
 
 
 @dataclass(slots=True)
@@ -307,6 +308,27 @@ class _Writing:
             asked = Question(keys=tuple(wanted[begin : begin + KEYS_LIMIT]), max_tokens=10**9)
             found = recall(self.persona, asked, self.pools, models=self.call.models, settings=self.call.settings, now=self.call.now)
             self.memories.update({hit.memory.key: hit.memory for hit in found.hits})
+
+
+def merged(
+    messages: Sequence[Value], inserted: Mapping[int, Sequence[str]], begins: int
+) -> tuple[dict[int, Sequence[Any]], dict[int, Any]]:
+    """What is put in as a part of the client's own messages: the messages that take the places of others, by their indexes, after those that
+    are further ones. What stands at the beginning ends the last message of the system; without one it is the first message."""
+    further: dict[int, Sequence[Any]] = {}
+    changed: dict[int, Any] = {}
+    for index, texts in inserted.items():
+        text, at = "\n\n".join(texts), index - 1 if index == begins else index
+        message: Any = messages[at].value if at >= 0 else None
+        content = message.get("content") if isinstance(message, Mapping) else None
+        if isinstance(content, str):
+            changed[at] = {**message, "content": f"{content}\n\n{text}" if at < index else f"{text}\n\n{content}"}
+        elif isinstance(content, list):
+            part = {"type": "text", "text": text}
+            changed[at] = {**message, "content": [*content, part] if at < index else [part, *content]}
+        else:
+            further[index] = [{"role": "system", "content": text}]
+    return further, changed
 
 
 def _within(left: int, blocks: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:

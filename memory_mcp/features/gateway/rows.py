@@ -33,7 +33,8 @@ class Put:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A turn. `said` and `answered` are digests, empty where there is none; `spoken_before`: the last conversation before this one, at its
-    first turn. `is_left`: the client went back, and on from an earlier turn; what was stored of it is in the trash.
+    first turn. `is_left`: the client went back, and on from an earlier turn; what was stored of it is in the trash. `has_returned`: it was
+    left, and the client came back to it.
     """
 
     conversation: str
@@ -43,6 +44,7 @@ class Turn:
     answered: str = ""
     spoken_before: datetime | None = None
     is_left: bool = False
+    has_returned: bool = False
     id: int = 0
     keys: Mapping[Reason, Sequence[Put]] = field(default_factory=dict)
 
@@ -111,8 +113,8 @@ def answer(connection: apsw.Connection, turn: int, answered: str) -> None:
 
 
 def leave(connection: apsw.Connection, turns: Iterable[int], *, is_left: bool) -> None:
-    """Note that the client has left turns, or is back at them."""
-    connection.executemany("UPDATE gateway_turns SET is_left = ? WHERE id = ?", [(int(is_left), turn) for turn in turns])
+    """Note that the client has left turns, or is back at them, as −1."""
+    connection.executemany("UPDATE gateway_turns SET is_left = ? WHERE id = ?", [(1 if is_left else -1, turn) for turn in turns])
 
 
 def set_keys(connection: apsw.Connection, turn: int, reason: Reason, put: Sequence[Put]) -> None:
@@ -131,6 +133,6 @@ def _latest(connection: apsw.Connection, condition: str, name: str) -> list[Turn
         (name,),
     )
     return [
-        Turn(conversation, parent, said, from_text(at), answered, optional_from_text(before), bool(left), identity)
+        Turn(conversation, parent, said, from_text(at), answered, optional_from_text(before), left > 0, left < 0, identity)
         for identity, conversation, parent, said, answered, at, before, left in rows
     ]

@@ -2,13 +2,14 @@
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from memory_mcp.llm.thoughts import without_thoughts
 
 SYSTEM = ("system", "developer")
+DIGEST_LENGTH = 32
 _TEXT_PARTS = ("text", "input_text")
 # What stands for a part of a message that is no text.
 _OTHER_PARTS = {"image_url": "[image]", "input_image": "[image]", "input_audio": "[audio]", "file": "[file]"}
@@ -16,19 +17,24 @@ _OTHER_PARTS = {"image_url": "[image]", "input_image": "[image]", "input_audio":
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message of the user: its text, and who it is by if the client says so."""
+    """A message of the user: its text, where it is among the messages, and who it is by if the client says so."""
 
     text: str
+    index: int
     speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user said in a row, where that begins among the messages, and the answer, empty where none is there."""
+    """What the user said in a row, and the answer, empty where none is there."""
 
-    begins: int
     said: tuple[Said, ...]
     answer: str = ""
+
+    @property
+    def begins(self) -> int:
+        """The index of its first message."""
+        return self.said[0].index
 
     @property
     def text(self) -> str:
@@ -38,7 +44,14 @@ class Exchange:
     @property
     def digest(self) -> str:
         """The same for the same words, whatever their blanks."""
-        return digest(*(f"{said.speaker or ''}: {said.text}" for said in self.said))
+        return [*self.beginnings()][-1]
+
+    def beginnings(self) -> Iterator[str]:
+        """The digest that it would have with its first message alone, with its first two, and so on."""
+        words = hashlib.sha256()
+        for number, said in enumerate(self.said):
+            words.update(("\x00" if number else "").encode() + _normal(f"{said.speaker or ''}: {said.text}"))
+            yield words.hexdigest()[:DIGEST_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +87,13 @@ def read(messages: Sequence[Any], persona: str) -> Transcript:
         text = text_of(message.get("content")).strip() if role in ("user", "assistant") else ""
         text = without_thoughts(text).strip() if role == "assistant" else text
         if role == "user" or (role == "assistant" and text and _name(message) in others):
-            earlier = exchanges.pop() if is_open else Exchange(index, ())
-            exchanges.append(Exchange(earlier.begins, (*earlier.said, Said(text, _name(message)))))
+            earlier = exchanges.pop().said if is_open else ()
+            exchanges.append(Exchange((*earlier, Said(text, index, _name(message)))))
             is_open = True
         elif role not in SYSTEM:
             is_open = False
             if role == "assistant" and exchanges and text:
-                exchanges[-1] = Exchange(exchanges[-1].begins, exchanges[-1].said, text)
+                exchanges[-1] = Exchange(exchanges[-1].said, text)
     is_opened = bool(exchanges) and not is_open and _role(messages[-1]) == "assistant"
     instructions = "\n".join(text_of(message.get("content")) for message in messages[:begins])
     return Transcript(tuple(exchanges), instructions, begins, exchanges[-1].answer if is_opened else "")
@@ -102,8 +115,11 @@ def text_of(content: Any) -> str:
 
 def digest(*texts: str) -> str:
     """A digest of texts that ignores blanks and the form of characters."""
-    normal = "\x00".join(" ".join(unicodedata.normalize("NFC", text).split()) for text in texts)
-    return hashlib.sha256(normal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(b"\x00".join(map(_normal, texts))).hexdigest()[:DIGEST_LENGTH]
+
+
+def _normal(text: str) -> bytes:
+    return " ".join(unicodedata.normalize("NFC", text).split()).encode("utf-8", "surrogatepass")
 
 
 def _part(part: Any) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
+from starlette.datastructures import Headers
 
 from memory_mcp.config.proxies import used_for
 from memory_mcp.config.settings import ModelVendor
@@ -21,16 +22,17 @@ LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepa
 # What of a client's headers a vendor gets.
 PASSED_ON = frozenset(
     {
-        *("accept", "content-type", "user-agent", "idempotency-key", "openai-beta", "openai-organization", "openai-project"),
-        *("anthropic-beta", "anthropic-version", "http-referer", "x-title", "x-client-request-id", "traceparent"),
+        *(b"accept", b"content-type", b"user-agent", b"idempotency-key", b"openai-beta", b"openai-organization", b"openai-project"),
+        *(b"anthropic-beta", b"anthropic-version", b"http-referer", b"x-title", b"x-client-request-id", b"traceparent"),
     }
 )
 # What of a vendor's headers a client doesn't get: those of the connection, of the body's coding, which is taken off, and of its site.
 _HELD_BACK = frozenset(
     {
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"),
-        *("content-length", "content-encoding", "date", "server", "set-cookie", "alt-svc", "strict-transport-security"),
-        *("access-control-allow-origin", "access-control-allow-credentials", "authorization", "api-key", "x-api-key"),
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer", b"transfer-encoding"),
+        *(b"upgrade", b"content-length", b"content-encoding", b"date", b"server", b"set-cookie", b"alt-svc"),
+        *(b"strict-transport-security", b"access-control-allow-origin", b"access-control-allow-credentials"),
+        *(b"authorization", b"api-key", b"x-api-key"),
     }
 )
 HIDDEN = b"[key]"
@@ -49,10 +51,11 @@ class Reply:
 
 
 class Upstream:
-    """The connections to vendors, of one event loop."""
+    """The connections to vendors, of one event loop. `strict`: addresses and models that refuse further messages of the system."""
 
     def __init__(self) -> None:
         self._clients: dict[str, httpx2.AsyncClient] = {}
+        self.strict: set[tuple[str, str]] = set()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -61,27 +64,31 @@ class Upstream:
             await client.aclose()
 
     @asynccontextmanager
-    async def asked(self, name: str, vendor: ModelVendor, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Reply]:
+    async def asked(self, name: str, vendor: ModelVendor, headers: Headers, body: bytes) -> AsyncIterator[Reply]:
         """The answer of a vendor to a body. Leaving the block closes the connection, which ends what the vendor does.
 
         Raises:
-            ChatFailed: it can't be asked, nobody answers there, or the answer breaks off.
+            ChatFailed: it can't be asked, nobody answers there, or it sends on to another address; or the answer breaks off.
         """
         key = await _key(name, vendor)
-        sent = {header: value for header, value in headers.items() if header in PASSED_ON}
-        request = self._client(name, vendor).build_request(
-            "POST", f"{vendor.url}/chat/completions", content=body, headers={**sent, **authorized(key), "accept-encoding": "identity"}
-        )
+        sent = {header: value for header, value in headers.raw if header in PASSED_ON}
+        ours = {header.encode(): value.encode() for header, value in {**authorized(key), "accept-encoding": "identity"}.items()}
+        request = self._client(name, vendor).build_request("POST", f"{vendor.url}/chat/completions", content=body, headers={**sent, **ours})
         try:
             response = await self._client(name, vendor).send(request, stream=True)
         except httpx2.HTTPError as error:
             raise _unreachable(name, error) from error
         try:
+            if response.has_redirect_location:  # a client that followed would send what was put in to who knows whom
+                raise ChatFailed(
+                    "{} can't be asked", "it sends its callers to another address", "Write that one in llm.vendors of config.json", name
+                )
+            secret = key.encode() if key else b""
             yield Reply(
                 response.status_code,
-                [(header, value) for header, value in response.headers.raw if header.lower().decode("latin-1") not in _HELD_BACK],
-                response.headers.get("content-type", ""),
-                _without_key(response.aiter_bytes(), key),
+                [(header, _hidden(value, secret)) for header, value in response.headers.raw if header.lower() not in _HELD_BACK],
+                response.headers.get("content-type", "").casefold(),
+                _without_key(response.aiter_bytes(), secret),
             )
         except httpx2.HTTPError as error:
             raise _unreachable(name, error) from error
@@ -123,15 +130,15 @@ def _unreachable(name: str, error: httpx2.HTTPError) -> ChatFailed:
     return ChatFailed("{} can't be asked", why, "Look whether it runs, and at llm.vendors in config.json", name)
 
 
-async def _without_key(pieces: AsyncIterator[bytes], key: str | None) -> AsyncIterator[bytes]:
-    """The pieces without the key that was sent, should the vendor repeat it: some do where they refuse it."""
-    if not key:
-        async for piece in pieces:
-            yield piece
-        return
-    secret, held = key.encode(), b""
+def _hidden(text: bytes, secret: bytes) -> bytes:
+    """A text without the key that was sent, should the vendor repeat it: some do where they refuse it."""
+    return text.replace(secret, HIDDEN) if secret else text
+
+
+async def _without_key(pieces: AsyncIterator[bytes], secret: bytes) -> AsyncIterator[bytes]:
+    held = b""
     async for piece in pieces:
-        text = (held + piece).replace(secret, HIDDEN)
+        text = _hidden(held + piece, secret)
         held = text[len(text) - _begun(text, secret) :]
         if shown := text[: len(text) - len(held)]:
             yield shown

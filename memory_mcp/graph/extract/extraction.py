@@ -11,72 +11,32 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from datetime import date
 
-from memory_mcp.characters import EVERY_KANJI, HIRAGANA, KANJI, KATAKANA, is_japanese
+from memory_mcp.characters import is_japanese
 from memory_mcp.dates.statements import DAY, NamedDay, Statement
 from memory_mcp.language.analysis import Analysis
 from memory_mcp.language.names import NAME_LIMIT, UNKNOWN_TYPE, Candidate, Match, Mention, bare, is_invisible, is_polite, without_overlaps
 from memory_mcp.language.relation_notation import type_of_word
 from memory_mcp.language.synonyms import is_word
 from memory_mcp.language.tokens import is_function_word, normalise
-from memory_mcp.lexicon import any_of, grouped, words
-from memory_mcp.patterns import Needed, bounded
+from memory_mcp.lexicon import any_of, expressions, grouped, words
+from memory_mcp.patterns import Needed
 
-# 様子, 君主 and 氏名 are words of their own.
-HONORIFICS = "さん|さま|(?<![仕模同多異一])様(?![々子式])|くん|君(?![主が])|ちゃん|氏(?!名)|先生|先輩|[部課係社店]長|教授"
 _IN_HONORIFICS = "さん さま 様 くん 君 ちゃん 氏 先生 先輩 長 教授".split()
-# A name in hiragana begins at a sign, or after a particle that ends another word: 昨日はさくらさん, ゆいちゃんとりこちゃん.
-_KANA_BEGINS = rf"(?<![{HIRAGANA}ー\w])|(?<=[A-Za-z0-9])(?![はがをにとのもや])|(?<=[^{HIRAGANA}ー][はがをにとのもや])|(?<=[さくゃ]ん[はがをにとのもや])"
-_LATIN = "A-Za-zＡ-Ｚａ-ｚ"
-_PERSON = bounded(
-    rf"(?P<name>(?<![{KANJI}])[{KANJI}]{{1,9}}[{KATAKANA}]{{0,8}}"
-    rf"|(?<![{KATAKANA}・])[{KATAKANA}](?:[・=＝]?[{KATAKANA}])++[子太美江]?"
-    rf"|(?<![{_LATIN}0-9])[{_LATIN}][{_LATIN}-]*"
-    rf"|(?:{_KANA_BEGINS})[{HIRAGANA}ー]{{2,4}}子?(?=さん|ちゃん|くん(?!だ|で)|(?<=っ)くん))(?P<honorific>{HONORIFICS})"
-)
-# Words that precede a name without a particle: 昨日田中さん, 同僚佐藤さん, 営業部木村さん. 今日子 and 明日香 are names.
-BEFORE_NAME = bounded(rf"\A(?:{'|'.join(words('ja', 'before_name'))}|[{KANJI}]{{2,3}}[部課社店係班](?=..))+")
-# Anybody of an occupation, a relative, an animal: 看護師さん, 娘さん, 犬さん. Also 彼氏 and 同様.
-_NOBODY = bounded(
-    f"{'|'.join(words('ja', 'nobody'))}|(?:{'|'.join(words('ja', 'anybody'))}).*|[{KANJI}{KATAKANA}]*(?:{'|'.join(words('ja', 'occupations'))})"
-)
 # Words of the dictionary that are surnames as well end so: 小川, 青木, 平野.
 _SURNAME_ENDS = "川木島野口山田村上井原崎橋沢"
 _LONGEST = 8
-# The writer's own relatives: 健太の母 is not one, and 宅配便のお兄さん or 優しいおばあさん may be anybody.
 _RELATIVE_OF = grouped("ja", "relatives")
-_RELATIVE = bounded(
-    f"(?:(?<![{KANJI}{KATAKANA}のお])|(?<=うちの)|(?<=[私僕俺家舎]の))(?:{any_of(_RELATIVE_OF)})"
-    f"(?![{KANJI}{KATAKANA}]|の日|たち|がた|さん|さま|くん|といっしょ)"
-)
 _TYPE_OF, _FIRST_WORDS, _LAST_WORDS = (
     {word: type_.capitalize() for word, type_ in grouped(*table).items()}
     for table in (("ja", "name_ends"), ("en", "name_beginnings"), ("en", "name_ends"))
 )
 _TYPE_OF_GROUP = {"company": "Organization", "firm": "Organization", "project": "Task", "title": "Document"}
-_RUN = f"[{KANJI}{KATAKANA}A-Za-z0-9]"
-_THING = bounded(
-    f"(?:株式|有限|合同)会社(?P<company>{_RUN}+)|(?<!{_RUN})(?P<firm>[A-Z][A-Za-z]{{0,14}}社)(?!{_RUN})"
-    f"|(?P<project>プロジェクト[A-Z0-9]+)(?![A-Za-z])|(?<!{_RUN})(?P<own>{_RUN}{{1,10}}?)(?P<last>{'|'.join(_TYPE_OF)})(?!{_RUN})"
-    "|『(?P<title>[^『』\n]{1,50})』(?!と[言答聞叫思返]|って)"
-)
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|ust|ember|ober)?"
-_CAPITAL = rf"(?!{_MONTH}\b)[A-Z][A-Za-z]*[a-z][A-Za-z]*"
-_ENGLISH = bounded(
-    rf"(?<![\w.\]])@(?P<handle>[A-Za-z0-9_]{{2,30}}(?:-[A-Za-z0-9_]{{1,30}}){{0,4}})"
-    rf"|\b(?:Mrs?|Ms|Miss|Dr|Prof|Professor|Doctor|Uncle|Aunt|Coach|Captain)\.?\s(?P<titled>{_CAPITAL}(?:\s{_CAPITAL})?)"
-    rf"|(?<![A-Za-z0-9_@#/.|-])(?P<run>(?:{_CAPITAL}|[A-Z]{{2,}}(?=\s[A-Z][a-z]))(?:\.js)?"
-    rf"(?:(?:\s(?:of|the|de|van|von)\s|[\s-])(?:{_CAPITAL}|[A-Z](?![A-Za-z]))){{0,6}})(?![A-Za-z0-9_@])"
-)
+_IS = expressions(__file__, "names.toml", "names", relatives=any_of(_RELATIVE_OF), ends_of_names=any_of(_TYPE_OF))
 _MAY_BE_ENGLISH = re.compile("[A-Z@]")
 # A sentence begins behind these, and what may stand between its beginning and its first word.
 _BEGINS, _BETWEEN = frozenset('.!?:\n。！？「『（("“•*#-'), " \t\n\r\"“'(*"
 _BEFORE_SOMEBODY = tuple(f" {word} " for word in words("en", "before_somebody"))
-# What follows the first word of a sentence that is a name: Maria said, Yuki is, Anna's.
-_AFTER_NAME = bounded(
-    r"\s(?:(?P<person>and I|said|says|told|tells|thinks|likes|loves|hates|wants)|is|was|has|[a-z]{2,}(?:[a-z]s|ed))\b|['’]s\b"
-)
 _NO_NAMES, _NATIONAL = frozenset(words("en", "no_names")), ("ese", "ish")
-_SMALL_WORD = bounded(r"(?<![A-Za-z0-9_@./'’-])[a-z]+(?![A-Za-z0-9_])")
 # Characters around a name that are read, and the length from which a text shows by itself which words are everyday ones.
 _REACH, _LONG = 60, 600
 
@@ -93,14 +53,14 @@ def mentions_by_rules(text: str, small: Set[str]) -> Iterator[Mention]:
 
 def small_words(text: str) -> frozenset[str]:
     """The words that a long English text writes in lower case: 'Make' in its headings is no name if it also has 'make'."""
-    return frozenset(_SMALL_WORD.findall(text)) if len(text) >= _LONG and not text.islower() else frozenset()
+    return frozenset(_IS["small_word"].findall(text)) if len(text) >= _LONG and not text.islower() else frozenset()
 
 
 def _people(text: str) -> Iterator[Mention]:
     """Names with さん, ちゃん, 先生 and the like after them."""
-    for match in _PERSON.finditer(text):
+    for match in _IS["person"].finditer(text):
         honorific = match["honorific"]
-        name = BEFORE_NAME.sub("", match["name"])
+        name = _IS["before_name"].sub("", match["name"])
         start = match.end("name") - len(name)
         is_verb = len(name) == 1 and honorific == "くん" and text.startswith(("だ", "で"), match.end())  # 働くんだ
         is_polite_noun = text.endswith(("お", "ご"), 0, start) and not text.endswith("なお", 0, start)  # お客様, ご主人様
@@ -112,13 +72,13 @@ def _people(text: str) -> Iterator[Mention]:
 
 def relatives(text: str) -> Iterator[Mention]:
     """The writer's own relatives, by one name each."""
-    for match in _RELATIVE.finditer(text):
+    for match in _IS["relative"].finditer(text):
         name, word = _RELATIVE_OF[match[0]], match[0]
         yield Mention(name, "Person", match.start(), match.end(), "rule", subtype="family", aliases=(word,) * (word != name))
 
 
 def _is_somebody(name: str, honorific: str) -> bool:
-    if not name or _NOBODY.fullmatch(name) or is_word(name + honorific):
+    if not name or _IS["nobody"].fullmatch(name) or is_word(name + honorific):
         return False
     if normalise(name[0]).isascii():
         return len(name) == 1 or len(name) > 3 or not name.isupper()  # AIさん, PTA様
@@ -131,9 +91,9 @@ def _is_somebody(name: str, honorific: str) -> bool:
 
 def _things(text: str) -> Iterator[Mention]:
     """Names whose last part shows their type; companies, projects and titles."""
-    for match in _THING.finditer(text):
+    for match in _IS["thing"].finditer(text):
         if last := match["last"]:
-            own = BEFORE_NAME.sub("", match["own"])
+            own = _IS["before_name"].sub("", match["own"])
             if own and not is_word(own) and not is_word(own + last):
                 yield Mention(own + last, _TYPE_OF[last], match.end("own") - len(own), match.end(), "rule")
         elif group := match.lastgroup:
@@ -147,13 +107,13 @@ _NEEDED = Needed((_IN_HONORIFICS, _RELATIVE_OF, (*_TYPE_OF, "会社", "社", "�
 
 def _english(text: str, small: Set[str]) -> Iterator[Mention]:
     """Handles, names with a title, and words with a capital letter that is not due to their place in the sentence."""
-    for match in _ENGLISH.finditer(text):
+    for match in _IS["english"].finditer(text):
         if person := match["handle"] or match["titled"]:
             yield Mention(person, "Person", match.start(), match.end(), "rule", aliases=(match[0],))
             continue
         before, after = text[max(match.start() - _REACH, 0) : match.start()], text[match.end() : match.end() + _REACH]
         if name := _name_in_run(match["run"], before, after, small):
-            said = _AFTER_NAME.match(after)
+            said = _IS["after_name"].match(after)
             is_person = name == match["run"] and f" {' '.join(before.casefold().split())} ".endswith(_BEFORE_SOMEBODY)
             type_ = _type_of_thing(name) or ("Person" if is_person or (said and said["person"]) else None)
             yield Mention(name, type_, match.end() - len(name), match.end(), "rule")
@@ -173,7 +133,7 @@ def _name_in_run(run: str, before: str, after: str, small: Set[str]) -> str:
     if name.casefold() in small or _is_no_name(name) or is_function_word(name):
         return ""
     may_be_a_word = begins and name == run and not is_japanese(after[:1])
-    return "" if may_be_a_word and (is_word(name) or not _AFTER_NAME.match(after)) else name
+    return "" if may_be_a_word and (is_word(name) or not _IS["after_name"].match(after)) else name
 
 
 def _is_no_name(word: str) -> bool:
@@ -190,10 +150,8 @@ def _type_of_thing(name: str) -> str | None:
 TEXT_LIMIT = 20_000
 # Without it a text has no marks, and no types need be read for it.
 MARK_START = "[["
-# As in wikis and note programs: [[田中]], [[田中|Person]], [[田中太郎|田中さん]]; a link to a heading or a block names its note.
-_MARK = bounded(r"\[\[(?P<name>[^\[\]|#^\n]{1,300})(?:[#^][^\[\]|\n]{0,300})?(?:\|(?P<after>[^\[\]|\n]{1,300}))?\]\]")
 # [[健太]]さん is a person, [[みどり産業]]さん is not.
-_HONORIFIC, _NO_PERSON = bounded(HONORIFICS), words("ja", "group_ends")
+_NO_PERSON = words("ja", "group_ends")
 
 
 def extract_mentions(
@@ -236,13 +194,13 @@ def likely_type(name: str) -> str | None:
 
 def _marked(text: str, types: Collection[str]) -> Iterator[Mention]:
     """The marked entities. What follows the bar is a type if one has that name, else another name of the entity."""
-    for match in _MARK.finditer(text):
+    for match in _IS["mark"].finditer(text):
         name, after = match["name"].strip(), (match["after"] or "").strip()
         if is_invisible(name) or len(name) > NAME_LIMIT:
             continue
         type_ = type_of_word(after, types) if after else None
         aliases = (after,) if not is_invisible(after) and type_ is None and after != name and len(after) <= NAME_LIMIT else ()
-        is_person = _HONORIFIC.match(text, match.end()) or any(map(is_polite, (name, *aliases)))
+        is_person = _IS["honorific"].match(text, match.end()) or any(map(is_polite, (name, *aliases)))
         likely = "Person" if is_person and not name.endswith(_NO_PERSON) else None
         yield Mention(name, type_, match.start(), match.end(), "marked", aliases=aliases, likely=likely)
 
@@ -254,12 +212,8 @@ def _as_day(mark: Mention, text: str, by_rules: Iterable[Mention]) -> Mention:
     return replace(day, start=mark.start, end=mark.end, method=mark.method) if day and mark.type in (None, NamedDay.type) else mark
 
 
-_KANJI, _KATAKANA = bounded(f"[{EVERY_KANJI}]+"), bounded(f"[{KATAKANA}]+")
-# What may follow a name of kanji directly: a title, what one does at a place, a verb without its particle.
-_MAY_FOLLOW = bounded("|".join((HONORIFICS, *words("ja", "after_name"), f"[{EVERY_KANJI}][ぁ-ん](?<![はがをにでとものへやのか])")))
 # 東京タワー and 田中クリニック are other names; 田中コーチ and 札幌ラーメン are not.
 _PLACES, _TITLES = words("ja", "katakana_places"), words("ja", "katakana_titles")
-_LIKE_A_PLACE = bounded("(?:に|へ|まで)[はも]?(?:行|旅行|出張|引っ?越|住|移住|着[いく]|向か|帰省|遊びに|泊ま)|旅行|出張|出身|在住|観光")
 # Types that one name may have, but not one entity: 福島さん and the place, 株式会社ミドリ and ミドリさん. Toyotaさん is still the company.
 _EXCLUDED_TYPES = {"Person": {"Location"}, "Location": {"Person"}, "Organization": {"Person", "Location", "Object"}}
 # Characters before a name that are read, and of the longest finding of a rule.
@@ -292,17 +246,17 @@ def known_mentions(
 def _is_whole_name(text: str, start: int, end: int, type_: str) -> bool:
     """True if `text[start:end]` may be the whole name of an entity of this type, and not a part of a longer one."""
     name = text[start:end]
-    if not _KANJI.match(name[-1]):
+    if not _IS["kanji"].match(name[-1]):
         return True
-    katakana = _KATAKANA.match(text, end)
+    katakana = _IS["katakana"].match(text, end)
     if katakana and (katakana[0].endswith(_PLACES) or (type_ != "Location" and not katakana[0].startswith(_TITLES))):
         return False
-    if not (2 <= len(name) <= 3 and _KANJI.fullmatch(name)):  # 田中 in 田中花子 and 山田中学校 is a part of another name
+    if not (2 <= len(name) <= 3 and _IS["kanji"].fullmatch(name)):  # 田中 in 田中花子 and 山田中学校 is a part of another name
         return True
-    before = _KANJI.findall(near := text[max(start - _REACH_AROUND, 0) : start])
-    if before and near.endswith(before[-1]) and not BEFORE_NAME.fullmatch(before[-1]):
+    before = _IS["kanji"].findall(near := text[max(start - _REACH_AROUND, 0) : start])
+    if before and near.endswith(before[-1]) and not _IS["before_name"].fullmatch(before[-1]):
         return False
-    return _KANJI.match(text, end) is None or _MAY_FOLLOW.match(text, end) is not None
+    return _IS["kanji"].match(text, end) is None or _IS["may_follow"].match(text, end) is not None
 
 
 def _may_be_small(candidate: Candidate) -> bool:
@@ -317,7 +271,7 @@ def _is_same(match: Match, rule: Mention, text: str) -> bool:
 
 def _choice(text: str, match: Match, fitting: Sequence[Candidate], rule: Mention | None) -> Sequence[Candidate]:
     """The candidates that may be meant, the likeliest first; none where the rule shows a new entity of that name."""
-    likely = rule.type if rule else "Location" if _LIKE_A_PLACE.match(text, match.end) else None
+    likely = rule.type if rule else "Location" if _IS["like_a_place"].match(text, match.end) else None
     if rule and {candidate.type for candidate in fitting} <= _EXCLUDED_TYPES.get(str(likely), set()):
         return ()
     of_type = [candidate for candidate in fitting if candidate.type == likely]

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 
 import apsw
 
-from memory_mcp.dates.resolve import in_utc_spans
+from memory_mcp.dates.hours import in_utc_spans
 from memory_mcp.dates.statements import NamedDay, Statement, day_called, day_of_telling, days_of_statement
 from memory_mcp.domain import Draft, Memory, RelationValidity, StatedRelation
 from memory_mcp.errors import InvalidInput

@@ -55,8 +55,8 @@ LEADING_ROWS = 1_000
 # The number of segment pages merged at once (10 ms on 2 cores), so that other writes get in between.
 MERGED_PAGES = 100
 # Up to so many segments aren't worth merging, unless those beside the largest have more than this share of all pages, and more than
-# `MERGED_PAGES`.
-FEW_SEGMENTS, MOST_BESIDE_LARGEST = 4, 0.1
+# so many pages.
+FEW_SEGMENTS, MOST_BESIDE_LARGEST, FEW_PAGES = 4, 0.1, 10
 
 _VERSION_PROPERTY = "lexical_version"
 # Changes with the tokens and with the content of the columns. Until .5, words that were stored at the same time could get into each other.
@@ -128,7 +128,7 @@ def merge_segments(connection: apsw.Connection) -> bool:
 
 
 def _is_much_beside_largest(pages: Sequence[int]) -> bool:
-    return sum(pages) - max(pages, default=0) > max(MOST_BESIDE_LARGEST * sum(pages), MERGED_PAGES)
+    return sum(pages) - max(pages, default=0) > max(MOST_BESIDE_LARGEST * sum(pages), FEW_PAGES)
 
 
 def _pages(connection: apsw.Connection) -> list[int]:

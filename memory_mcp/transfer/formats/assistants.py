@@ -5,7 +5,7 @@ Each is a list of messages or a tree of them, of which the branch that was shown
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ from memory_mcp.transfer.formats.turns import (
     TOOLS,
     Message,
     conversation_items,
+    named_by_newest,
     path_to_last,
     said_in,
 )
@@ -46,7 +47,7 @@ class Program:
     """An assistant's program: what its conversations are recognized by, and where in one its messages are.
 
     `nodes` are what messages are read of, by their ids. They are a tree if some have a `parent`; its branch ends with the id at `last`, or with
-    the latest. `opened` and `entries` are paths within a file, where its conversations are not the entries of a list. `is_page` and `pages`:
+    the latest. `former_sessions` are those in which what it holds may be stored instead. `opened` and `entries` are paths within a file, where its conversations are not the entries of a list. `is_page` and `pages`:
     for files with one of the `page_suffixes`, which are no JSON, whether one is its own, and what it holds as JSON would.
     """
 
@@ -63,6 +64,7 @@ class Program:
     entries: str = "[]"
     is_page: Callable[[Head], bool] = lambda _head: False
     pages: Callable[[Source, str, ZoneInfo | None], Iterator[Any]] | None = None
+    former_sessions: Callable[[Fields, list[Message]], Collection[str]] = lambda _entry, _messages: ()
     page_suffixes: tuple[str, ...] = ()
 
 
@@ -247,10 +249,21 @@ def _character_ai(_name: str, one: Fields) -> list[Message]:
 
 def _character_ai_session(entry: Fields, _file: str, messages: list[Message]) -> str:
     turns = (fields_of(turn.get("turn_key")) for turn in objects(entry.get("turns")))
-    ids = (_session_at("external_id", "chat_id", "id")(fields, "", messages) for fields in (entry, *turns))
-    named = next(filter(None, ids), "")
-    first = next((message.text for message in messages), "")
-    return named or import_rows.key_of("character-ai", text_in(entry.get("created")), first)
+    return next(filter(None, map(_character_ai_id, (entry, *turns))), "") or next(iter(_by_texts(entry, messages)), "")
+
+
+def _character_ai_id(fields: Fields) -> str:
+    return _session_at("external_id", "chat_id", "id")(fields, "", [])
+
+
+def _by_texts(entry: Fields, messages: list[Message]) -> list[str]:
+    return [import_rows.key_of("character-ai", text_in(entry.get("created")), message.text) for message in messages]
+
+
+def _character_ai_former(entry: Fields, messages: list[Message]) -> Collection[str]:
+    """What stood first in the file named a chat whose turns alone have its id, mostly the newest."""
+    names = _by_texts(entry, messages)
+    return () if _character_ai_id(entry) else sorted({*names[:1], *named_by_newest(names)})
 
 
 def _is_librechat(fields: Fields) -> bool:
@@ -365,6 +378,7 @@ PROGRAMS = {
             lambda _entry: "",
             opened=frozenset({"histories", "histories.histories", "chats"}),
             entries="histories[] histories.histories[] chats[] []",
+            former_sessions=_character_ai_former,
         ),
     )
 }
@@ -409,7 +423,8 @@ def _conversation(program: Program, entry: Fields, file: str, where: str, option
     begun = next((at for name in _BEGUN if (at := moment(entry.get(name)))), None)
     names = (text_in(entry.get(_USERS)), text_in(entry.get(_ASSISTANTS)) or program.name)
     session, title = program.session(entry, file, messages), program.title(entry)
-    yield from conversation_items(program.form, where, session, title, messages, options, names, begun)
+    former = program.former_sessions(entry, messages)
+    yield from conversation_items(program.form, where, session, title, messages, options, names, begun, former)
 
 
 def _entries(program: Program, source: Source, name: str) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, mom
 from memory_mcp.transfer.formats.json_stream import read_entries
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.sources import Source
-from memory_mcp.transfer.formats.turns import Message, Turn, path_to_last, turn_items
+from memory_mcp.transfer.formats.turns import BRANCHES, Message, Turn, named_by_newest, path_to_last, turn_items
 
 FORM = "character-chat"
 FILES = re.compile(r"\A.*\.json")
@@ -40,6 +40,8 @@ def _chat(chat: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
     session = next((turn.id for turn in turns[:1]), "") or _name(chat) or import_rows.key_of(FORM, *(turn.text for turn in turns[:1]))
     named = {by_user: next((turn.speaker for turn in turns if turn.speaker and turn.by_user is by_user), "") for by_user in (True, False)}
     user, character = options.me or named[True] or USER, named[False] or CHARACTER
+    yield from [ImportItem(where, left_out=BRANCHES)] * (len(objects(chat.get("messages"))) - len(turns))
+    former = sorted({*named_by_newest([turn.id for turn in turns]), _name(chat)} - {session, ""})
     for number, turn in enumerate(turns, start=1):
         speaker = (options.me if turn.by_user else "") or turn.speaker or (user if turn.by_user else character)
         said = Turn(
@@ -51,6 +53,7 @@ def _chat(chat: Any, where: str, options: ReadOptions) -> Iterator[ImportItem]:
             import_rows.role_of(speaker, by_user=True) if turn.by_user else None,
             origin={"program": program, "conversation": session},
             tags=(program,),
+            former=tuple((program, name, turn.id, turn.text) for name in former if turn.id),
         )
         yield from turn_items(FORM, f"{where}, message {number}", said)
     yield from lorebooks.items({"entries": _world(chat)}, where, character, user)
@@ -72,9 +75,10 @@ def _of_agnai(chat: Mapping[str, Any]) -> list[Message]:
     """The messages of the branch that was shown last, or all where they form no tree."""
     messages = objects(chat.get("messages"))
     by_id = {str(message.get("_id")): message for message in messages}
-    leaf, shown = text_in(chat.get("treeLeafId")), list[Mapping[str, Any]](messages)
+    shown = list[Mapping[str, Any]](messages)
     if any(message.get("parent") for message in messages):
-        shown = [by_id[name] for name in path_to_last(by_id, leaf, "parent", str)] if leaf in by_id else []
+        path = path_to_last(by_id, chat.get("treeLeafId"), "parent", lambda name: moment(by_id[name].get("createdAt")) or "")
+        shown = [by_id[name] for name in path]
     return [
         Message(
             bool(message.get("userId")) and not message.get("characterId"),

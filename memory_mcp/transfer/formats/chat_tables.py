@@ -1,25 +1,23 @@
 """Reads chats that are saved as tables: of a LINE official account, of Discord by DiscordChatExporter, of Microsoft Copilot."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import discord, line
-from memory_mcp.transfer.formats.clock import at_time, day_of, hour_of, with_year_first
+from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
 from memory_mcp.transfer.formats.text_files import table_rows
-from memory_mcp.transfer.formats.turns import Equals, Turn, in_zone, media_kind, text_lines, turn_items
+from memory_mcp.transfer.formats.turns import Equals, Turn, media_kind, text_lines, turn_items, zoned
+from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.wording import sentence
 
 Cells = Mapping[str, str]
 HEADER_ROWS = 12
-# 2026-09-30T20:15:30.1230000+09:00 · 2025/09/18 14:22:59 · 2024-01-05 10:20:05 PM +09:00
-_MOMENT = re.compile(
-    r"(\d{4})[-/](\d{1,2})[-/](\d{1,2}),?[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\.(\d{1,9}))?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|[+-]\d{2}:?\d{2})?"
-)
 # スタンプを送信しました。 · 画像が送信されました。
 _SENT = re.compile(r"(\w{2,10}?)[をが]?(?:送信|受信)(?:し|され)ました。?")
 # What is put before a text so that no program that opens the table takes it for a formula.
@@ -39,16 +37,7 @@ class ChatTable:
 
 def said_at(text: str, options: ReadOptions, zone: str = "") -> str | None:
     """A time of such a table as ISO text; one that can't be read stays as it is, so that it is refused by its row."""
-    if not (written := _MOMENT.fullmatch(text.strip())):
-        return text.strip() or None
-    *numbers, fraction, half, offset = written.groups()
-    year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
-    local = at_time(day_of(year, month, day), hour_of(hour, half), minute, second, int((fraction or "0")[:6].ljust(6, "0")))
-    if local is None:
-        return text.strip()
-    return (
-        f"{local.isoformat()}{'+00:00' if (offset or zone) == 'Z' else offset or zone}" if offset or zone else in_zone(local, options.zone)
-    )
+    return zoned(written_time(f"{text.strip()} {zone}".rstrip()) or text.strip() or None, options.zone)
 
 
 def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it names its account
@@ -106,38 +95,33 @@ def _copilot(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Tur
     )
 
 
-_LINE = ChatTable(("送信日", "送信者タイプ", "送信者名", "送信時刻", "内容"), _line)
-_DISCORD = ChatTable(("Date", "AuthorID", "Author", "Content"), _discord)
-_DISCORD_PACKAGE = ChatTable(
-    discord.PACKAGE_FIELDS, lambda cells, above, options, _name: discord.package_turn(cells, above, options), discord.beside, has_ids=True
-)
-_COPILOT = (
-    ChatTable(("Time", "Conversation", "Author", "Message"), _copilot),
-    ChatTable(("CreatedAt", "MessageContent", "Author", "ChatName"), _copilot),
-)
+TABLES: Mapping[str, tuple[ChatTable, ...]] = {
+    line.FORM: (ChatTable(("送信日", "送信者タイプ", "送信者名", "送信時刻", "内容"), _line),),
+    discord.FORM: (
+        ChatTable(("Date", "AuthorID", "Author", "Content"), _discord),
+        ChatTable(
+            discord.PACKAGE_FIELDS,
+            lambda cells, above, options, _name: discord.package_turn(cells, above, options),
+            discord.beside,
+            has_ids=True,
+        ),
+    ),
+    "copilot": (
+        ChatTable(("Time", "Conversation", "Author", "Message"), _copilot),
+        ChatTable(("CreatedAt", "MessageContent", "Author", "ChatName"), _copilot),
+    ),
+}
 
 
-def is_line(head: Head) -> bool:
-    return _table(head.rows, _LINE) is not None
+def is_table(form: str, head: Head) -> bool:
+    """Whether a file is a table of a chat of this program."""
+    return _table(head.rows, TABLES.get(form, ())) is not None
 
 
-def is_discord(head: Head) -> bool:
-    return _table(head.rows, _DISCORD, _DISCORD_PACKAGE) is not None
-
-
-def is_copilot(head: Head) -> bool:
-    return _table(head.rows, *_COPILOT) is not None
-
-
-def _table(rows: Sequence[Sequence[str]], *tables: ChatTable) -> tuple[int, ChatTable] | None:
+def _table(rows: Sequence[Sequence[str]], tables: Iterable[ChatTable]) -> tuple[int, ChatTable] | None:
     """The number of the header's row and the table whose columns it names."""
-    found = (
-        (number, table)
-        for number, row in enumerate(rows[:HEADER_ROWS])
-        for table in tables
-        if set(table.columns) <= {cell.strip().lstrip("\ufeff") for cell in row}
-    )
-    return next(found, None)
+    headers = [(number, {cell.strip().lstrip("\ufeff") for cell in row}) for number, row in enumerate(rows[:HEADER_ROWS])]
+    return next(((number, table) for table in tables for number, header in headers if header.issuperset(table.columns)), None)
 
 
 def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
@@ -157,7 +141,7 @@ def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[in
     table: ChatTable | None = None
     for number, row in enumerate(table_rows((f"{text}\n" for _, text in text_lines(source, name)), name), start=1):
         if table is None:
-            found = _table([row], _LINE, _DISCORD, _DISCORD_PACKAGE, *_COPILOT)
+            found = _table([row], chain(*TABLES.values()))
             table, header = (found[1], [cell.strip().lstrip("\ufeff") for cell in row]) if found else (None, ())
             above.update(table.beside(source, name) if table else {})
             above.update([(row[0].strip().lstrip("\ufeff"), row[1].strip())] if len(row) > 1 else [])

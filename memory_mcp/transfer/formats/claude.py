@@ -20,7 +20,7 @@ NAME = "Claude"
 MEMORY_FIELDS = frozenset({"conversations_memory", "project_memories", "memory_files"})
 _PROJECTS = re.compile(r"\A(?:.*/)?projects(?:/[^/]+)?\.json")
 FILES = re.compile(rf"{CONVERSATIONS.pattern}|\A(?:.*/)?memories(?:/[^/]+)?\.json|{_PROJECTS.pattern}")
-_BOLD_HEADING = re.compile(r"\*\*[^*\n]+\*\*:?")
+_HEADING = re.compile(r"(\*{1,2})[^*\n]+\1:?")
 _THOUGHT = re.compile(r"<antThinking>(?:(?!</?antThinking>).){0,20000}+</antThinking>", re.DOTALL)
 _ARTIFACT = re.compile(r"</?antArtifact\b[^<>]{0,500}>")
 _NOT_SAID = {"thinking": "thoughts", "tool_use": "uses of tools", "tool_result": "results of tools"}
@@ -102,7 +102,7 @@ def _project(project: Mapping[str, Any], where: str) -> Iterator[ImportItem]:
 def _facts(where: str, identity: tuple[str, ...], text: str, **fields: Any) -> Iterator[ImportItem]:
     heading = ""
     for paragraph in paragraphs(text):
-        if _BOLD_HEADING.fullmatch(paragraph.strip()):
+        if _HEADING.fullmatch(paragraph.strip()):
             heading += f"{paragraph.strip()}\n"
             continue
         yield from import_rows.memory_rows(where, FORM, (*identity, paragraph), heading + paragraph, kind="fact", **fields)

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 
 from memory_mcp.dates.spans import MONTHS
 
@@ -15,8 +15,10 @@ HALF = "|".join(map(re.escape, sorted(_HALVES, key=len, reverse=True)))
 _WORD = r"[^\s\d\[\]:,\-\t]{1,12}(?: m\.)?"
 # A time with a word or two before it or one after it, of which one may say which half of the day it is in.
 TIME = rf"(?P<before>(?:{_WORD} ?){{0,2}})(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?(?: ?(?P<after>{_WORD}))?"
-# Years of the Buddhist era, as phones in Thailand write them.
+# Years of the Buddhist era, as phones in Thailand write them, and of the Persian calendar, whose year 1403 begins on this day; those after them would be
+# of the Islamic one, whose months begin when the moon is seen.
 _BUDDHIST_YEARS, _BUDDHIST_ERA = range(2400, 2800), 543
+_PERSIAN_YEARS, _ISLAMIC_YEARS, _YEAR_1403 = range(1387, 1430), range(1430, 1500), date(2024, 3, 20)
 ENGLISH_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAYS_KEPT = 100
 # 1/5/2024 · 05.01.2024, and 05-Jan-24 of .NET
@@ -37,6 +39,21 @@ def day_of(year: int, month: int, day: int) -> date | None:
         return date(year, month, day)
     except ValueError:
         return None
+
+
+def day_of_phone(year: int, month: int, day: int) -> date | None:
+    """As `day_of`, in the Persian calendar if the year tells it; None in the Islamic one. Only for what was written in the time of phones."""
+    if year not in _PERSIAN_YEARS:
+        return None if year in _ISLAMIC_YEARS else day_of(year, month, day)
+    days = 31 if month < 7 else 30 if month < 12 or _days_before(year + 1) - _days_before(year) > 365 else 29
+    if not (1 <= month <= 12 and 1 <= day <= days):
+        return None
+    return _YEAR_1403 + timedelta(_days_before(year) - _days_before(1403) + 31 * (month - 1) - max(month - 7, 0) + day - 1)
+
+
+def _days_before(persian_year: int) -> int:
+    """The days before a year of the Persian calendar, of which 8 in 33 are leap years."""
+    return 365 * persian_year + (8 * persian_year + 21) // 33
 
 
 def with_year_first(texts: Iterable[str], *, is_told_by_clock: bool = False) -> Callable[[str], str]:

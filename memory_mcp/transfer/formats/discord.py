@@ -7,7 +7,7 @@ langchain-community's DiscordChatLoader reads only the CSV, without the names of
 import json
 import re
 from collections.abc import Container, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,7 +19,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fie
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import TEXT_LIMIT_BYTES, Source, blocks, whole
-from memory_mcp.transfer.formats.turns import FORWARDS, Turn, media_kind, message_items, quoted
+from memory_mcp.transfer.formats.turns import FORWARDS, Turn, media_kind, message_items, quoted, zoned
 
 FORM = "discord"
 PROGRAM = "Discord"
@@ -139,7 +139,7 @@ def _object(source: Source, name: str, names: Container[str]) -> Mapping[str, An
 def package_turn(message: Mapping[str, Any], above: Mapping[str, str], options: ReadOptions) -> Turn:
     """A message of a package, whose times are in UTC."""
     said_at, speaker, text = (
-        _in_utc(moment(message.get("Timestamp"))),
+        zoned(moment(message.get("Timestamp")), UTC),
         options.me or above["owner"] or "user",
         text_in(message.get("Contents")),
     )
@@ -154,10 +154,6 @@ def package_turn(message: Mapping[str, Any], above: Mapping[str, str], options: 
         tuple(media_kind(address.partition("?")[0]) or "files" for address in text_in(message.get("Attachments")).split()),
         {"guild": above["guild"], "channel": above["channel"] or above["title"], "message": str(message.get("ID") or "")},
     )
-
-
-def _in_utc(time: str | None) -> str | None:
-    return f"{time}+00:00" if time and datetime.fromisoformat(time).tzinfo is None else time
 
 
 def _text_of_embed(embed: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -18,22 +19,30 @@ from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.turns import text_lines
 from memory_mcp.transfer.formats.written_times import written_time
 from memory_mcp.transfer.line_fields import is_too_deep
+from memory_mcp.wording import sentence
 
 FORM = "facts"
 SENTENCES = "sentences around a list of facts"
 LISTS = ("memories", "facts", "saved_memories", "memory", "results")
 _TEXTS, _DAYS = ("content", "memory", "text", "fact", "value"), ("date", "created_at", "updated_at", "timestamp")
 _OTHERS = frozenset({"id", "hash", "user_id", "content_hash", "embedding", "role"})  # of programs with a format of their own
-_BULLET = re.compile(r"(?:[•・●◦▪]\s{0,3}|(?:[-*+–]|\(?\d{1,4}[.)])\s{1,3})(.*)", re.DOTALL)
-_DATED = re.compile(
-    r"[\[(（【]\s?(?:(\d{4})[-/.年]\s?(\d{1,2})(?:[-/.月]\s?(\d{1,2})日?(?:[T ][\d:.+Z-]{2,30})?|月?(?=\s?[\])）】]\s{0,3}\S))|unknown|no date|date unknown|不明|日付不明|日付なし)\s?[\])）】]"
-    r"\s{0,3}[-–—:：.]?\s{0,3}(.*)",
-    re.DOTALL | re.IGNORECASE,
+_BULLET = re.compile(r"(?:[•・●◦▪①-⑳]\s{0,3}|(?:[-*+–]|[(（]?\d{1,4}[.)])\s{1,3}|[(（]?\d{1,4}[．）]\s{0,3})(.*)", re.DOTALL)
+# [2025-01-03] - tea, （令和5年6月）tea, [last year] - tea; no link.
+_BRACKETED = re.compile(
+    r"[\[(（【［]\s?(?P<time>[^\[\]()（）【】［］\n]{1,40}?)\s?[\])）】］](?!\()\s{0,3}(?P<sign>[-–—:：.])?\s{0,3}(?P<said>.*)", re.DOTALL
 )
-_DAY_FIRST = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?\s{0,3}[-–—:：]\s{0,3}(.*)", re.DOTALL)
-_HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?|【[^【】]{1,60}】")
-# A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee.
-_GLUED = re.compile(r"\[\d{4}-\d{1,2}(?:-\d{1,2})?\] ?[-–—:]")
+_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)|\d年|元年")
+_NO_TIME = re.compile(r"unknown|no date|date unknown|不明|日付不明|日付なし", re.IGNORECASE)
+_FIGURES = re.compile(r"(\d{4})[-/.年]\s?(\d{1,2})(?:[-/.月]\s?(\d{1,2})日?(?:[T ][\d:.+Z-]{2,30})?|月?)")
+_DAY_FIRST = re.compile(r"(?P<time>\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?)(?:\s{0,3}(?P<sign>[-–—:：])\s{0,3}|\s)(?P<said>.*)", re.DOTALL)
+_HEADING = re.compile(r"#{1,6}\s.*|[^\[\s].{0,60}[:：]|\*\*.{1,60}\*\*[:：]?|\*[^*\s][^*]{0,60}\*|【[^【】]{1,60}】")
+# The headings of what Claude remembers, above paragraphs.
+_OF_CLAUDE = re.compile(
+    r"^\*\*(?:Work context|Personal context|Top of mind|Brief history|Other instructions)\*\*[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
+# A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee. 2025-01-05: milk.
+_GLUED = re.compile(r"\[[^\[\]\n]{0,20}\d{4}[^\[\]\n]{0,20}\] ?[-–—:]")
+_NEXT_DAY = re.compile(r"(?<=[^\d\s][。．.!?！？])\s{0,3}(?=\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?\s{0,3}[:：])")
 LONGEST_SECTION = 20
 _DECODER = json.JSONDecoder()
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
@@ -51,11 +60,11 @@ _ANSWER = frozenset({"jsonrpc", "id", "result", "content", "structuredContent", 
 
 
 def recognizes(head: Head) -> bool:
-    """A text of such lines, at least two of them or one with a day, with few sentences around them; or JSON of strings, alone, in a tool's answer, or with few
-    sentences around it."""
+    """A text of such lines, at least two of them or one with a day, with few sentences around them, or of paragraphs under Claude's headings; or JSON of
+    strings, alone, in a tool's answer, or with few sentences around it."""
     if head.text:
         text = head.text.lstrip("\ufeff")
-        return _facts_within(text) is not None or _is_list(text, is_note=head.suffix != ".txt")
+        return _facts_within(text) is not None or _is_list(text, is_note=head.suffix != ".txt") or len(_OF_CLAUDE.findall(text)) > 1
     return head.suffix == ".json" and (isinstance(head.first, str) or (not is_too_deep(head.first) and _has_facts(head.first)))
 
 
@@ -64,7 +73,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
     is_json = name.lower().endswith(".json")
     within = None if is_json else _facts_within(Head(source, name).text.lstrip("\ufeff"))
     if not (is_json or within):
-        yield from _of_lines(text_lines(source, name), f"{name}, line ", options)
+        yield from _of_lines(text_lines(source, name), name, options)
         return
     value, sentences = within or (None, [])
     yield from (ImportItem(name, left_out=SENTENCES) for _ in sentences)
@@ -72,7 +81,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
     entries = (entry for value in values for entry in ([value] if _is_fact(value) else _listed(value)))
     former = set[int]()
     for number, entry in enumerate(entries, start=1):
-        for item in _of_json(entry, f"{name}, entry {number}", options):
+        for item in _of_json(entry, sentence("{}, entry {}", name, number), options):
             # Equal texts of several days were one memory: it is the first.
             keys = {hash(key) for key in (item.row or {}).get("former_keys", ())}
             if item.row and keys and keys <= former:
@@ -118,16 +127,18 @@ def _has_facts(value: Any, *, in_answer: bool = False) -> bool:
 def _is_list(text: str, *, is_note: bool = False) -> bool:
     lines = text.splitlines()
     lines = lines[:-1] if len(text) > 60_000 else lines
-    if is_note and any(line[:1].isspace() and _is_item(line.strip()) for line in lines):
-        return False
     kinds = [(kind, line) for kind, _, line in _classified(enumerate(lines))]
+    if any(_ABOUT.search(line) for kind, line in kinds if kind in ("sentence", "heading")):
+        least_dated = 0.0
+    elif is_note and any(line[:1].isspace() and _is_item(line.strip()) for line in lines):
+        return False
+    else:
+        least_dated = 0.5
     count = Counter(kind for kind, line in kinds if not line[:1].isspace())
-    dated = sum(_DATED.match(line) is not None for line in lines)
+    dated = sum(map(_is_dated, lines))
     if not (count["sentence"] or count["further"]):
         return count["item"] > 1 or dated > 0
-    if count["item"] < max(2, count["sentence"], count["further"]):
-        return False
-    return dated * 2 >= count["item"] or any(_ABOUT.search(line) for kind, line in kinds if kind in ("sentence", "heading"))
+    return count["item"] >= max(2, count["sentence"], count["further"]) and dated >= least_dated * count["item"]
 
 
 def _classified(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int, str]]:
@@ -138,7 +149,7 @@ def _classified(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int, st
             is_after_blank = True
             continue
         is_indented, is_heading = line[:1].isspace(), _HEADING.fullmatch(line) is not None
-        if _is_item(line):
+        if _is_item(line) or (is_in_item and (bracketed := _BRACKETED.fullmatch(line)) and bracketed["sign"]):
             kind = "item"
         elif is_in_item and (is_indented or not (is_after_blank or is_heading)):
             kind = "further"
@@ -149,7 +160,18 @@ def _classified(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, int, st
 
 
 def _is_item(line: str) -> bool:
-    return (_BULLET.fullmatch(line) or _DATED.fullmatch(line) or _DAY_FIRST.fullmatch(line)) is not None
+    return _BULLET.fullmatch(line) is not None or _is_dated(line) or ((day := _DAY_FIRST.fullmatch(line)) is not None and bool(day["sign"]))
+
+
+def _is_dated(line: str) -> bool:
+    """Whether a line begins with a time in brackets, or with the words that there is none."""
+    bracketed = _BRACKETED.fullmatch(line)
+    if not bracketed:
+        return False
+    time = bracketed["time"]
+    if (figures := _FIGURES.fullmatch(time)) and figures[3]:
+        return True
+    return bool(_NO_TIME.fullmatch(time) or (_YEAR.search(time) and bracketed["said"]))
 
 
 def _is_fact(value: object) -> bool:
@@ -173,7 +195,7 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
             for entry in _listed(within[0]):
                 yield from _of_json(entry, where, options)
         elif _is_list(text):
-            yield from _of_lines(enumerate(text.split("\n"), start=1), f"{where}, line ", options)
+            yield from _of_lines(enumerate(text.split("\n"), start=1), where, options)
         else:
             yield ImportItem(where, left_out=SENTENCES)
         return
@@ -190,22 +212,25 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
 
 
 def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions) -> Iterator[ImportItem]:
-    section, item, begun = "", list[str](), 0
+    section, item, begun, is_below_heading = "", list[str](), 0, False
     for kind, number, line in _classified(lines):
+        # A paragraph below a heading is what the heading is about.
+        is_below_heading = kind == "heading" or (is_below_heading and kind == "sentence")
+        is_item = kind == "item" or (is_below_heading and section and kind == "sentence" and not _ABOUT.search(line))
         if kind == "further":
             item.append(line.strip())
             continue
-        yield from _fact("\n".join(item), f"{where}{begun}", options, section)
-        item, begun = ([line], number) if kind == "item" else ([], number)
+        yield from _fact("\n".join(item), sentence("{}, line {}", where, begun), options, section)
+        item, begun = ([line], number) if is_item else ([], number)
         section = _section(line) if kind == "heading" else section
-        if kind == "sentence":
-            yield ImportItem(f"{where}{number}", left_out=SENTENCES)
-    yield from _fact("\n".join(item), f"{where}{begun}", options, section)
+        if kind == "sentence" and not is_item:
+            yield ImportItem(sentence("{}, line {}", where, number), left_out=SENTENCES)
+    yield from _fact("\n".join(item), sentence("{}, line {}", where, begun), options, section)
 
 
 def _unglued(line: str) -> list[str]:
     """The facts of a line, of which each but the first begins with its day."""
-    starts = [day.start() for day in _GLUED.finditer(line)][1:]
+    starts = sorted([*[day.start() for day in _GLUED.finditer(line)][1:], *(end.end() for end in _NEXT_DAY.finditer(line))])
     return [line[start:end] for start, end in zip([0, *starts], [*starts, None], strict=True)]
 
 
@@ -224,21 +249,52 @@ def _fact(
     further: Mapping[str, Any] | None = None,
     former: Iterable[tuple[str, ...]] = (),
 ) -> Iterator[ImportItem]:
-    if bullet := _BULLET.fullmatch(text.strip()):
-        text = bullet[1]
-    if dated := _DATED.fullmatch(text) or _DAY_FIRST.fullmatch(text):
-        found = day_of(*(int(part or 1) for part in dated.groups()[:3])) if dated[1] else None
-        day, text = (found.isoformat()[: None if dated[3] else len("2025-01")] if found else day), dated[4]
+    bullet = _BULLET.fullmatch(text.strip())
+    told = _told((bullet[1] if bullet else text).strip())
+    formerly = [] if told.formerly is None else [(FORM, told.formerly, day or "")]
+    day = told.time or day
     yield from import_rows.memory_rows(
         where,
         FORM,
-        (text.strip(), day or ""),
-        text.strip(),
+        (told.content, day or ""),
+        told.content,
         source=options.me,
         occurred_at=day,
         kind="fact",
         tags=[section],
         metadata={FORM: dict(further)} if further else None,
         origin={"section": section},
-        former=former,  # a list without ids was read as one of mem0's
+        former=[*formerly, *former],  # a list without ids was read as one of mem0's
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a fact says, the time that it begins with, and the text that was its own while no such time was read."""
+
+    content: str
+    time: str = ""
+    formerly: str | None = None
+
+
+def _told(text: str) -> _Told:
+    """A time that can't be read stays in the text; so does one that no sign separates from the rest."""
+    begun = _BRACKETED.fullmatch(text) or _DAY_FIRST.fullmatch(text)
+    if not begun:
+        return _Told(text)
+    words, said = begun["time"], begun["said"].strip()
+    is_apart = bool(begun["sign"]) or begun.re is _BRACKETED
+    if is_apart and _NO_TIME.fullmatch(words):
+        return _Told(said)
+    time = _time(words)
+    was_read = is_apart and _FIGURES.fullmatch(words) is not None
+    content, formerly = said if is_apart and time else text, said if was_read else text
+    return _Told(content, time, None if (was_read and time) or (formerly, "") == (content, time) else formerly)
+
+
+def _time(words: str) -> str:
+    """A day or a month in figures as ISO text, another time with its year as it is written; empty if there is none."""
+    if figures := _FIGURES.fullmatch(words):
+        found = day_of(*(int(part or 1) for part in figures.groups()))
+        return found.isoformat()[: None if figures[3] else len("2025-01")] if found else ""
+    return (written_time(words) or written_time("".join(words.split())) or "") if _YEAR.search(words) else ""

@@ -4,6 +4,7 @@ Most pages are deep only because their authors left out the ends of paragraphs a
 """
 
 import re
+from typing import cast
 
 # Beyond this depth elements are left out; their text stays.
 DEEPEST = 100
@@ -30,6 +31,14 @@ _ENDS = {"": re.compile("-->")} | {
 }
 # The reading above a word, and the brackets around it for browsers that can't put it there.
 _READING = re.compile(r"<(rt|rp)\b[^<>]*+>[^<]*+(?:</\1\s*+>)?", re.IGNORECASE)
+# Elements that stand apart on a page, though the library puts their words right beside each other. What is put between is no part of what a piece is
+# known by.
+_APART = frozenset("option optgroup select textarea button label legend math svg text title desc object audio video iframe canvas".split())
+_BETWEEN = "\u200a"
+# A cell that another one above it reaches into is put in, so that those after it stay in their columns. By what it holds, it is known as put in.
+PUT_IN = "\u2063"
+_SPANS = re.compile(r"""\b(row|col)span\s{0,9}=\s{0,9}["']?(\d{1,4})""", re.IGNORECASE)
+_WIDEST, _MOST_PUT_IN = 20, 20_000
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]*+)[^<>]*+>")
 
 
@@ -37,11 +46,47 @@ def flattened(page: str) -> str:
     """The page without scripts, styles, comments and the readings of its words, with the ends that its author left out, and at most so deep."""
     page = _READING.sub("", _without_scripts(page))
     inside: list[str] = []
-    parts, at = list[str](), 0
+    parts, at, tables = list[str](), 0, [_Rows()]
     for tag in _TAG.finditer(page):
-        parts += [page[at : tag.start()], _kept(tag, inside)]
+        name = tag[2].lower()
+        parts += [page[at : tag.start()], _BETWEEN if name in _APART else ""]
+        if name == "table":
+            tables = tables[:-1] or tables if tag[1] else [*tables, _Rows()]
+        for _ in range(tables[-1].reached_before(tag, name)):
+            parts += [
+                _kept(cast("re.Match[str]", _TAG.match("<td>")), inside),
+                PUT_IN,
+                _kept(cast("re.Match[str]", _TAG.match("</td>")), inside),
+            ]
+        parts.append(_kept(tag, inside))
         at = tag.end()
     return "".join([*parts, page[at:]])
+
+
+class _Rows:
+    """The rows of a table: where the next cell is, and how many further rows each column is reached into."""
+
+    def __init__(self) -> None:
+        self._column, self._reached, self._put_in = 0, dict[int, int](), 0
+
+    def reached_before(self, tag: re.Match[str], name: str) -> int:
+        """How many cells there are between the last one and this tag that a cell above reaches into."""
+        if name not in ("tr", "td", "th") or (tag[1] and name != "tr") or (name == "tr" and not (tag[1] or self._column)):
+            return 0
+        begun = self._column
+        while self._reached.get(self._column) and self._put_in + self._column - begun < _MOST_PUT_IN:
+            self._reached[self._column] -= 1
+            self._column += 1
+        reached = self._column - begun
+        self._put_in += reached
+        if name == "tr":
+            self._column = 0
+            return reached
+        spans = {kind.lower(): int(count) for kind, count in _SPANS.findall(tag[0])}
+        columns = range(self._column, self._column + max(spans.get("col", 1), 1))
+        self._reached.update({column: spans.get("row", 1) - 1 for column in columns[:_WIDEST] if column < _WIDEST})
+        self._column = columns.stop
+        return reached
 
 
 def _kept(tag: re.Match[str], inside: list[str]) -> str:

@@ -27,7 +27,8 @@ Report = Callable[[str], None]
 _QUOTED = re.compile(r"'[^']{0,500}'|\"[^\"]{0,500}\"|\d++")
 # The parts of an identity are joined with this.
 _BETWEEN = chr(31)
-_LARGEST_SECONDS = 100_000_000_000
+# In the year 2286.
+_LARGEST_SECONDS = 10_000_000_000
 TOO_DEEP = "It is nested too deeply."
 NO_OBJECT = "It is not an object."
 WITHOUT_TEXT = "memories without a text"
@@ -82,7 +83,12 @@ class KindCount:
     @property
     def where(self) -> str:
         """Such as `a.md; b.md; …`."""
-        return "; ".join([*self.places, *(["…"] if self.count > len(self.places) else [])])
+        return "; ".join(self.named)
+
+    @property
+    def named(self) -> list[str]:
+        """The places, and `…` if there are further ones."""
+        return [*self.places, *(["…"] if self.count > len(self.places) else [])]
 
 
 class LeftOut:
@@ -199,10 +205,10 @@ def moment(value: object) -> str | None:
         return _iso(value)
     if not math.isfinite(number) or number <= 0:
         return None
-    while number > _LARGEST_SECONDS:
-        number /= 1000
+    for _ in range(3):  # milliseconds, microseconds, nanoseconds
+        number /= 1000 if number > _LARGEST_SECONDS else 1
     try:
-        return datetime.fromtimestamp(number, UTC).isoformat()
+        return datetime.fromtimestamp(number, UTC).isoformat() if number < _LARGEST_SECONDS else None
     except (ValueError, OverflowError, OSError):
         return None
 

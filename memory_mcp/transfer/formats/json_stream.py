@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
-from memory_mcp.errors import InvalidInput
+from memory_mcp.errors import InvalidInput, NotInstalled
 from memory_mcp.transfer.formats.import_rows import ImportItem
 from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.wording import sentence
 
 CONVERSATIONS = re.compile(r"\A(?:.*/)?+conversations(?:[-_]\d+)?\.json")
 
@@ -21,6 +22,8 @@ OUTLINED_LEVELS = 5
 _BETWEEN = " \t\r\n,"
 
 _DECODER = json.JSONDecoder()
+# JSON that was copied with the code fence around it begins with this line.
+_FENCE = re.compile(r"\A\s{0,20}```\w{0,9}[ \t]*(?=\r?\n)")
 
 
 def items(blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), beside: dict[str, Any] | None = None) -> Iterator[Any]:
@@ -72,13 +75,13 @@ def outline(blocks: Iterable[bytes], name: str) -> Any:
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only.
+    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only. What is no character is �.
 
     Raises:
-        InvalidInput: the text is not UTF-8, or a line is too long.
+        InvalidInput: a line is too long.
     """
     rest, number = "", 0
-    for text in _texts(blocks, name):
+    for text in _texts(blocks, name, errors="replace"):
         *complete, rest = (rest + text).split("\n")
         for line in complete:
             number += 1
@@ -99,22 +102,21 @@ def json_object(line: str | bytes) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
-def each_file(
-    source: Source,
-    read: Callable[[str], Iterator[ImportItem]],
-    wants: Callable[[str], object] = bool,
-    kind_of: Callable[[str], str] = lambda _name: OTHER_FILES,
-) -> Iterator[ImportItem]:
-    """What `read` yields for each file that it `wants`, and a single file always; of the others their kind is left out. One that can't be read is refused by
-    its name."""
+def position_of(error: ValueError | RecursionError) -> str:
+    """Where JSON can't be read, as far as it is known."""
+    return sentence("at line {}, character {}", error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def each_file(source: Source, read: Callable[[str], Iterator[ImportItem]], wants: Callable[[str], object] = bool) -> Iterator[ImportItem]:
+    """What `read` yields for each file that it `wants`, and a single file always; the others are left out. One that can't be read is refused by its name."""
     names = source.names()
     for name in names:
         try:
             if len(names) == 1 or wants(name):
                 yield from read(name)
             else:
-                yield ImportItem(name, left_out=kind_of(name))
-        except (InvalidInput, OSError) as error:
+                yield ImportItem(name, left_out=OTHER_FILES)
+        except (InvalidInput, NotInstalled, OSError) as error:
             yield ImportItem(name, refused=str(error))
 
 
@@ -227,7 +229,7 @@ class _Window:
                 if isinstance(error, RecursionError):
                     raise InvalidInput("{} is not read", "it is nested too deeply", "Fetch the export again", self._name) from error
                 if not self._more(len(self._text) - self._offset):
-                    raise self._broken(str(error)) from error
+                    raise self._broken(position_of(error)) from error
             else:
                 return value
 
@@ -236,9 +238,9 @@ class _Window:
         while self._more(ITEM_LIMIT_CHARACTERS):
             pass
         try:
-            return json.loads(self._text)
+            return json.loads(self._text.rstrip().removesuffix("```"))
         except (ValueError, RecursionError) as error:
-            raise self._broken(str(error)) from error
+            raise self._broken(position_of(error)) from error
 
     def _seek(self) -> bool:
         """Skips what is between values; False at the end of the window."""
@@ -269,12 +271,13 @@ class _Window:
         return InvalidInput("{} is not JSON{}", "{}", "Fetch the export again", self._name, where, why)
 
 
-def _texts(blocks: Iterable[bytes], name: str) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+def _texts(blocks: Iterable[bytes], name: str, errors: str = "strict") -> Iterator[str]:
+    decoder, is_first = codecs.getincrementaldecoder("utf-8-sig")(errors), True
     try:
         for block in blocks:
             if text := decoder.decode(block):
-                yield text
+                yield _FENCE.sub("", text, count=1) if is_first else text
+                is_first = False
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         raise InvalidInput("{} is not UTF-8", "{}", "Save it as UTF-8", name, error.reason) from error

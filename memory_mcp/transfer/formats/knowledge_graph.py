@@ -4,6 +4,7 @@ langchain-community has no loader for it.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,32 +13,49 @@ from memory_mcp.domain import StatedRelation
 from memory_mcp.language.names import NAME_LIMIT
 from memory_mcp.language.relation_notation import STANDARD_TYPES, format_relation, type_of_word
 from memory_mcp.transfer.formats import import_rows
+from memory_mcp.transfer.formats.fact_lists import SENTENCES
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
-from memory_mcp.transfer.formats.json_stream import each_file, lines
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in, lines, position_of
 from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES
+from memory_mcp.wording import sentence
 
 FORM = "mcp-memory"
 _DECODER = json.JSONDecoder()
+_FENCES = re.compile(r"^[ \t]{0,3}```.*$", re.MULTILINE)
+_IN_FENCE = re.compile(
+    r"\ufeff?(?:[^`\n]{0,300}\n){0,6}```\w{0,9}\s{0,9}\{\s{0,9}\"(?:entities\"\s{0,9}:|type\"\s{0,9}:\s{0,9}\"(?:entity|relation)\")"
+)
 # Of a text no more is read after so many places where it is no JSON: each error counts the lines before it.
 UNREADABLE_PLACES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Unreadable:
-    """Why no JSON could be read."""
+    """Why no JSON could be read where it seemed to begin, or else `is_sentence`."""
 
     why: str
+    is_sentence: bool = False
 
 
 def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG001  the file has no authors
     """Yields a row for each observation, such as "健太: 苺が好き". The file has no times."""
 
+    is_text = ends_in(*TEXT_SUFFIXES)
+
     def graph(name: str) -> Iterator[ImportItem]:
         for number, text in _texts(source, name):
-            for further, value in _values(text):
-                yield from _read_value(value, f"{name}, line {number + further}")
+            for further, value in _values(_FENCES.sub("", text) if is_text(name) else text):
+                where = sentence("{}, line {}", name, number + further)
+                is_sentence = is_text(name) and isinstance(value, _Unreadable) and value.is_sentence
+                yield from [ImportItem(where, left_out=SENTENCES)] if is_sentence else _read_value(value, where)
 
     yield from each_file(source, graph)
+
+
+def is_in_fence(text: str) -> bool:
+    """Whether a text has a graph in its first code fence, with few sentences before it."""
+    return _IN_FENCE.match(text) is not None
 
 
 def is_answer(value: object) -> bool:
@@ -74,7 +92,7 @@ def _values(text: str) -> Iterator[tuple[int, Any]]:
             value, at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             unreadable += 1
-            yield line, _Unreadable(str(error))
+            yield line, _Unreadable(position_of(error), is_sentence=text[at] not in "{[")
             following = text.find("\n", at)
             at = following if following >= 0 else len(text)
         else:
@@ -91,7 +109,7 @@ def _first_of_value(text: str, at: int) -> int:
 
 def _read_value(value: Any, where: str) -> Iterator[ImportItem]:
     if isinstance(value, _Unreadable):
-        yield ImportItem(where, refused=f"It is not JSON: {value.why}.")
+        yield ImportItem(where, refused=sentence("It is not JSON: {}.", value.why))
         return
     for part in _unwrapped(value):
         if _is_graph(part):

@@ -10,7 +10,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -49,8 +48,8 @@ _DAY = re.compile(
 )
 # Fri, 1/5/2024 · ศ. 28/11/2568
 _DAY_YEAR_LAST = re.compile(rf"({_WEEKDAY})\s?(\d{{1,2}})[/.](\d{{1,2}})[/.](\d{{4}})")
-# The day on which the file was saved stands above the first.
-_SAVED = re.compile(r"(\d{1,4})[/.\-年년] ?(\d{1,2})[/.\-月월] ?(\d{1,4})")
+_WORD = re.compile(r"\d+|(?:[A-Za-z]|[^\x00-\x7f（）])+")
+_AFTER_LATIN = "\u0250"
 # After a time only words that are no name, where one may follow.
 _TIME = re.compile(
     rf"(?P<before>{HALF})?\s?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})\s?(?P<after>[AaPp]\.?[Mm]\.?|(?:{HALF})(?=\t))?(?P<space>\t| {{1,60}})(?P<rest>.+)"
@@ -64,21 +63,26 @@ _WORDS: dict[str, Callable[[str], list[str]]] = {
 }
 # A message whose text begins with a quotation mark.
 _OPENED = re.compile(rf'{_TIME.pattern.partition("(?P<rest>")[0]}[^"]*[\t ](?P<quoted>".*)')
+# A line within such marks, and the one that closes them.
+_IN_PAIRS, _CLOSED = re.compile(r'(?:[^"]|"")*'), re.compile(r'\A(?:[^"]|"")*"')
 _HEADER = re.compile(r"\[LINE\]\s?(.{1,200})")
 _AROUND_TITLE = re.compile(
-    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?:한 내용)?|채팅)$|"
+    r"^Chat (?:history )?(?:with|in) |とのトーク(?:履歴)?$|のトーク(?:履歴)?$|^[与與]\s?|\s?的聊天(?:[记記紀][录錄])?$|(?:님과|와|과)의? ?(?:대화(?: ?한)?(?: ?내용)?|채팅)$|"
     r"^ประวัติการ(?:สนทนา|แชท)(?:กับ|ในกลุ่ม|ใน)\s?|^Chat(?:verlauf)? mit |^Riwayat (?:obrolan|chat) dengan |^Historial de chat con "
 )
+# Korean headers that end so were the title as a whole.
+_OF_WHOLE_TITLE = "내용"
 _QUOTED_TITLE = re.compile(r"[\"「](.+)[\"」]")
+# The groups are the name, where it stands before.
 _DELETED = re.compile(
-    r"(?:.{1,60}が)?メッセージの送信を取り消しました。?|(?:.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
-    r"(?:.{1,60})?已?收回了?(?:一則)?訊息。?|(?:.{1,60})?撤回了一条消息。?|(?:.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
-    r"送信が取り消されたメッセージです。?|(?:.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
+    r"(.{1,60}が)?メッセージの送信を取り消しました。?|(.{1,60} )?unsent a .{1,20}|Message unsent\.?|"
+    r"(.{1,60})?已?收回了?(?:一則)?訊息。?|(.{1,60})?撤回了一条消息。?|(.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
+    r"送信が取り消されたメッセージです。?|(.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
 )
 # People put the same sign before a number or a plan.
 _CALL = re.compile(
     r"(?:[☎☏] ?(?=.{0,30}(?:通話|着信|キャンセル|応答|call|cancel|answer|通话|來電|来电|取消|接|통화|부재중|취소|응답|สาย|โทร|ยกเลิก|anruf|llamada|appel|panggilan))"
-    r"[^\d]{1,40}(?:\d[\d:]{1,8})?|不在着信|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9})[.。]?",
+    r"[^\d]{1,40}(?:\d[\d:]{1,8})?|不在着信|通話をキャンセルしました|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9})[.。]?",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\](?: (.*))?")
@@ -86,7 +90,7 @@ _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\](?: (.*))?")
 _TITLED = frozenset({"albums", "polls", "events", "files", "gifts"})
 # Notices that a computer's export writes where the speaker stands.
 _NOTICE = re.compile(
-    r".{1,120}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
+    r".{1,80}[がは].{0,80}(?:参加|退会|退出|招待|追加|変更|作成|削除|キャンセル|投稿|アナウンス|解除)(?:し|され|させ)ました。?|"
     r".{1,80}(?:joined|left) the (?:group|chat).{0,9}|.{1,80}(?:invited|added) .{1,80}to the (?:group|chat).{0,9}|.{1,80}(?:加入|離開)(?:群組|聊天)"
 )
 
@@ -113,7 +117,13 @@ def recognizes(head: Head) -> bool:
     lines = [line.strip() for line in head.text.lstrip("\ufeff").splitlines() if line.strip()][:12]
     if lines and _HEADER.fullmatch(lines[0]):
         return any(_is_day(line) for line in lines) or len(lines) < 3
-    return any(_is_day(day) and _TIME.fullmatch(first) is not None for day, first in pairwise(lines[:5]))
+    return any(_is_day(day) and any(map(_is_said, lines[number : number + 3])) for number, day in enumerate(lines[:4], start=1))
+
+
+def _is_said(line: str) -> bool:
+    """Whether a time, a name and a text may stand here."""
+    message = _TIME.fullmatch(line)
+    return message is not None and len(_WORDS[message["space"][:2]](message["rest"])) > 1
 
 
 def _is_day(line: str) -> bool:
@@ -121,37 +131,32 @@ def _is_day(line: str) -> bool:
 
 
 def _shape(day: str) -> str:
-    """How a day is written: its digits and its words by their script, and what stands between them. Those of one file have one shape."""
-    return re.sub(r"[^\x00-\x7f（）]+", "日", re.sub("[A-Za-z]+", "a", re.sub(r"\d+", "0", day)))
-
-
-def _latest_day(line: str) -> date | None:
-    """The latest day that the date within a line may be."""
-    numbers = [int(number) for number in written.groups()] if (written := _SAVED.search(line)) else [0, 0, 0]
-    first, second, third = numbers
-    return max(filter(None, (day_of(*numbers), day_of(third, first, second), day_of(third, second, first))), default=None)
+    """How a day is written: its digits and its words, Latin or others, and what stands between them. Those of one file have one shape."""
+    return _WORD.sub(lambda word: "0" if word[0].isdigit() else "a" if word[0] < _AFTER_LATIN else "日", day)
 
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
-    title = _title(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _title(PurePosixPath(name).stem)
-    reading = _Reading(_survey(source, name, title))
-    equals = Equals()
-    for item in reading.items(text_lines(source, name), name):
+    header = _header(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _header(PurePosixPath(name).stem)
+    title = _title(header)
+    survey, equals = _survey(source, name, title), Equals()
+    for item in _messages(source, name, survey):
         if isinstance(item, ImportItem):
             yield item
             continue
         text, day, minute = item.text, item.said_at.date().isoformat(), item.said_at.isoformat(timespec="minutes")
-        kind = kind_of(text, is_bare=reading.is_bare) or (None if item.speaker else "notices")
+        kind = kind_of(text, is_bare=survey.space == " ") or (None if item.speaker else "notices")
+        identity = (minute, item.speaker, text, equals.number(day, minute, item.speaker, text))
         turn = Turn(
             item.speaker,
             "" if kind else text,
             in_zone(item.said_at, options.zone),
             " ".join(filter(None, (PROGRAM, title, day))),
-            (title, minute, item.speaker, text, equals.number(day, minute, item.speaker, text)),
+            (title, *identity),
             role_of(item.speaker, by_user=True),
             (kind,) if kind else (),
             {"chat": title, "line": item.number},
+            former=((header, *identity),) if header.endswith(_OF_WHOLE_TITLE) else (),
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
         yield from item.lines.too_long(f"{name}, line {item.number}")
@@ -168,11 +173,15 @@ def kind_of(text: str, *, is_bare: bool = False) -> str | None:
     return media_kind(text) if bracketed or is_bare else None
 
 
-def _title(line: str) -> str:
-    """The name of the chat in a header, which in older files of a computer has no mark before it; empty for any other line."""
+def _header(line: str) -> str:
+    """The words of a header, which in older files of a computer has no mark before it; empty for any other line."""
     header = _HEADER.match(line)
-    title = header[1].strip() if header else line.strip() if line.startswith("Chat history ") else ""
-    named = _AROUND_TITLE.sub("", title).strip()
+    return header[1].strip() if header else line.strip() if line.startswith("Chat history ") else ""
+
+
+def _title(header: str) -> str:
+    """The name of the chat in the words of a header."""
+    named = _AROUND_TITLE.sub("", header).strip()
     quoted = _QUOTED_TITLE.fullmatch(named)
     return quoted[1] if quoted else named
 
@@ -180,22 +189,17 @@ def _title(line: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Survey:
     """What the whole file says of each line: what stands between its columns, a tab, or several spaces or one in their place; whether the day comes
-    before the month, where the year comes last; how days are written, and until when; who speaks; and the numbers of the lines that look like a message
-    and are further lines of one."""
+    before the month, where the year comes last; who speaks; the numbers of the lines of days; and those of the lines that look like a message and are
+    further lines of one."""
 
     space: str
     is_day_first: bool
-    shape: str
-    saved_on: date
     names: frozenset[str] = frozenset()
+    days: frozenset[int] = frozenset()
     further: frozenset[int] = frozenset()
 
-    def is_day(self, line: str) -> bool:
-        """Whether this is the line of a day, and no date that somebody wrote."""
-        return _is_day(line) and _shape(line) == self.shape and (self.day(line) or self.saved_on) <= self.saved_on
-
     def day(self, line: str) -> date | None:
-        """The day of such a line, if there is one."""
+        """The day of the line of one, if there is such a day."""
         if day := _DAY.fullmatch(line):
             year, era, year_of_era, month, number = day.groups()
             return day_of(int(year) if year else ERAS[_ERAS.get(era, era)] + int(year_of_era), int(month), int(number))
@@ -206,32 +210,47 @@ class _Survey:
 
 def _survey(source: Source, name: str, title: str) -> _Survey:
     order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
-    unplanned, weekday, shape, saved_on = {title}, "", "", date.max
-    for _, line in text_lines(source, name):
-        if not shape and not _is_day(line.strip()):
-            saved_on = _latest_day(line) or saved_on
-        elif _is_day(line.strip()):
-            shape = shape or _shape(line.strip())
-        if (day := _DAY_YEAR_LAST.fullmatch(line.strip())) and _shape(day[0]) == shape:
-            weekday, first, second, year = day.groups()
-            order.add(int(first), int(second), int(year), weekday.strip(",."))
+    before_no_text = Counter[str]()
+    unplanned, weekday, days, above = {title}, "", list[tuple[int, str]](), (0, "")
+    for number, line in text_lines(source, name):
+        if _is_day(line.strip()):
+            above = number, line.strip()
         elif message := _TIME.fullmatch(line):
             space = message["space"][:2]
             spaces[space] += 1
+            if above[0] and (not days or _shape(above[1]) == _shape(days[0][1])):
+                days.append(above)
+                if day := _DAY_YEAR_LAST.fullmatch(above[1]):
+                    weekday, first, second, year = day.groups()
+                    order.add(int(first), int(second), int(year), weekday.strip(",."))
+            above = 0, ""
             forms[space, _form(message)] += 1
-            words = [] if _is_by_program(message["rest"]) else _WORDS[space](message["rest"])
+            words = _WORDS[space](message["rest"])
+            before_no_text.update(_before_no_text(words) if space == " " else ())
+            words = [] if _is_by_program(message["rest"]) else words
             beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
             if len(words) > 1 and int(message["minute"]) % _PLANNED_MINUTES and len(unplanned) < BEGINNINGS_LIMIT:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
+        elif days and line.strip() and not _is_by_program(line):
+            above = 0, ""
     space = max(_WORDS, key=spaces.__getitem__)
     is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
     names = frozenset({title, *(words for words in unplanned if beginnings[words] >= (SAID_OFTEN if space == " " else SAID_TWICE))})
     is_day_first = order.is_day_first(in_doubt=not is_american)
-    survey = _Survey(space, is_day_first, shape, saved_on, names | (_names(beginnings) if space == " " else frozenset()))
+    survey = _Survey(space, is_day_first, names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
-    return replace(survey, further=_further_lines(_unquoted(text_lines(source, name), survey), survey, of_space))
+    survey = replace(survey, days=_days(days, survey))
+    unquoted = ((number, line) for number, line, _ in _with_quoted(text_lines(source, name), survey.days))
+    return replace(survey, further=_further_lines(unquoted, survey, of_space))
+
+
+def _days(lines: Sequence[tuple[int, str]], survey: _Survey) -> frozenset[int]:
+    """The numbers of those lines that days begin with. One that is out of the order of the others is a date that somebody wrote."""
+    dated = [(number, day.toordinal(), 1) for number, line in lines if (day := survey.day(line))]
+    parts = (dated[begun : begun + COMPARED] for begun in range(0, len(dated), COMPARED))
+    return frozenset(number for number, _ in lines).difference(*map(_against_the_clock, parts))
 
 
 def _form(message: Message) -> _Form:
@@ -240,30 +259,43 @@ def _form(message: Message) -> _Form:
     return (message["before"] is None, message["after"] is None, message.string[message.end("hour")], len(hour) if int(hour) < 10 else 0)
 
 
-def _unquoted(lines: Iterator[tuple[int, str]], survey: _Survey) -> Iterator[tuple[int, str]]:
-    """The lines without those within the quotation marks of a message. Marks that are not closed on their day are the writer's own."""
-    held, text = list[tuple[int, str]](), ""
-    for entry in lines:
-        if not held:
-            opened = _OPENED.fullmatch(entry[1])
-            if opened and not _is_closed(opened["quoted"]):
-                held, text = [entry], opened["quoted"]
-            else:
-                yield entry
-            continue
-        held.append(entry)
-        text += "\n" + entry[1]
-        if _is_closed(text):
-            yield held[0]
-            held = []
-        elif survey.is_day(entry[1].strip()) or len(text) > MESSAGE_CHARACTERS:
-            yield from held
-            held = []
-    yield from held
+def _with_quoted(lines: Iterator[tuple[int, str]], days: frozenset[int]) -> Iterator[tuple[int, str, list[str]]]:
+    """The lines with their numbers, each with those that follow within its quotation marks, whatever they look like. What is quoted in a message has pairs of
+    marks; marks that are closed otherwise, or not on their day, are the writer's own."""
+    ahead = deque[tuple[int, str]]()
+    while entry := ahead.popleft() if ahead else next(lines, None):
+        opened = _OPENED.fullmatch(entry[1])
+        yield *entry, _quoted(lines, ahead, days) if opened and _IN_PAIRS.fullmatch(opened["quoted"], 1) else []
+
+
+def _quoted(lines: Iterator[tuple[int, str]], ahead: deque[tuple[int, str]], days: frozenset[int]) -> list[str]:
+    """The lines up to the one that ends with the closing mark; none of them, but all put `ahead` of the others, where there is none."""
+    taken: list[tuple[int, str]] = []
+    room = MESSAGE_CHARACTERS
+    while room > 0 and (entry := ahead.popleft() if ahead else next(lines, None)):
+        is_day = entry[0] in days and bool(taken) and not taken[-1][1].strip()
+        taken.append(entry)
+        room -= len(entry[1])
+        if not is_day and _CLOSED.fullmatch(entry[1].rstrip()):
+            return [line for _, line in taken]
+        if is_day or not _IN_PAIRS.fullmatch(entry[1]):
+            break
+    ahead.extendleft(reversed(taken))
+    return []
 
 
 def _is_by_program(rest: str) -> bool:
     return (_NOTICE.fullmatch(rest) or _DELETED.fullmatch(rest)) is not None
+
+
+def _before_no_text(words: list[str]) -> Iterator[str]:
+    """The words before what the program writes for no text: スタンプ, or that a message was unsent. They are a whole name."""
+    for count in range(len(words) - 1, 0, -1):
+        by_program = " ".join(words[count:])
+        deleted = _DELETED.fullmatch(by_program)
+        if (deleted and deleted.lastindex is None) or _CALL.fullmatch(by_program) or media_kind(by_program):
+            yield " ".join(words[:count])
+            return
 
 
 def _columns(rest: str, survey: _Survey) -> tuple[str, str]:
@@ -271,10 +303,12 @@ def _columns(rest: str, survey: _Survey) -> tuple[str, str]:
     words = _WORDS[survey.space](rest)
     if survey.space != " ":
         return (words[0].strip(), words[1]) if len(words) > 1 else ("", rest)
-    if len(words) < 2 or _is_by_program(rest):
+    known = next((name for count in range(len(words), 0, -1) if (name := " ".join(words[:count])) in survey.names), "")
+    is_of_name = rest.isascii() or not known or any(rest.partition(particle)[0] in survey.names for particle in "がは")
+    if is_of_name and _is_by_program(rest):
         return "", rest
-    speaker = next((name for count in range(len(words) - 1, 0, -1) if (name := " ".join(words[:count])) in survey.names), words[0])
-    return speaker, rest[len(speaker) + 1 :]
+    speaker = known or (words[0] if len(words) > 1 else "")
+    return speaker, rest[len(speaker) + 1 :] if speaker else rest
 
 
 def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Counter[_Form]) -> frozenset[int]:
@@ -289,7 +323,7 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
     for number, line in lines:
         message = _TIME.fullmatch(line)
         if message is None or usual is None or message["space"][:2] != survey.space:
-            if survey.is_day(line.strip()):
+            if number in survey.days:
                 further |= _against_the_clock(day)
                 day = []
             continue
@@ -338,9 +372,10 @@ def _against_the_clock(day: Sequence[tuple[int, int, int]]) -> set[int]:
     return against - known if len(against & known) > len(known) * (1 - NAMES_SHARE) else against
 
 
-def _names(beginnings: Counter[str]) -> frozenset[str]:
+def _names(beginnings: Counter[str], before_no_text: Counter[str]) -> frozenset[str]:
     """The names with spaces, told by what messages begin with: what follows the first words of a name is one of a few words, as those who have that
-    first name are few, and what follows a whole name is anything."""
+    first name are few, and what follows a whole name is anything. What stands before what is no text is a whole name, and not continued."""
+    whole = {words for words in before_no_text if beginnings[words] >= max(SAID_TWICE, beginnings[words.split(" ")[0]] * A_NAMES_SHARE)}
     following: dict[str, list[tuple[str, int]]] = {}
     for words, count in beginnings.items():
         following.setdefault(words.rpartition(" ")[0], []).append((words, count))
@@ -348,77 +383,41 @@ def _names(beginnings: Counter[str]) -> frozenset[str]:
     waiting = [words for words, _ in following.get("", [])]
     while waiting:
         words = waiting.pop()
+        if words in whole:
+            continue
         longer = [(each, count) for each, count in following.get(words, []) if count >= max(SAID_OFTEN, beginnings[words] * A_NAMES_SHARE)]
         if sum(count for _, count in longer) >= beginnings[words] * NAMES_SHARE:
             names += [each for each, _ in longer]
             waiting += [each for each, _ in longer]
-    return frozenset(names)
+    return frozenset(names) | whole
 
 
-class _Reading:
-    """Reads the lines of one file."""
-
-    def __init__(self, survey: _Survey) -> None:
-        self._survey = survey
-        self.is_bare = survey.space == " "  # words for pictures have no brackets
-        self._ahead: deque[tuple[int, str]] = deque()
-
-    def items(self, lines: Iterator[tuple[int, str]], name: str) -> Iterator[_Said | ImportItem]:
-        """The messages, and what can't be read."""
-        day: date | None = None
-        said: _Said | None = None
-        while (entry := self._next(lines)) is not None:
-            number, line = entry
-            message = self._message(entry)
-            if message is None and not self._survey.is_day(line.strip()):
-                if said:
-                    said.lines.add(line)
-                elif day and line.strip():
-                    yield ImportItem(f"{name}, line {number}", left_out="notices")
-                continue
+def _messages(source: Source, name: str, survey: _Survey) -> Iterator[_Said | ImportItem]:
+    """The messages of a file, and what can't be read."""
+    day: date | None = None
+    said: _Said | None = None
+    for number, line, quoted in _with_quoted(text_lines(source, name), survey.days):
+        message = None if number in survey.further else _TIME.fullmatch(line)
+        message = message if message and message["space"][:2] == survey.space else None
+        if message is None and number not in survey.days:
             if said:
-                yield said
-                said = None
-            if message is None:
-                day = self._survey.day(line.strip())
-                continue
-            said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
-            if said_at is None:
-                yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
-                continue
-            speaker, text = _columns(message["rest"], self._survey)
-            said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
-            if text.startswith('"'):
-                self._read_quoted(said, lines)
+                for further in (line, *quoted):
+                    said.lines.add(further)
+            elif day and line.strip():
+                yield ImportItem(f"{name}, line {number}", left_out="notices")
+            continue
         if said:
             yield said
-
-    def _message(self, entry: tuple[int, str]) -> Message | None:
-        number, line = entry
-        message = None if number in self._survey.further else _TIME.fullmatch(line)
-        return message if message and message["space"][:2] == self._survey.space else None
-
-    def _next(self, lines: Iterator[tuple[int, str]]) -> tuple[int, str] | None:
-        return self._ahead.popleft() if self._ahead else next(lines, None)
-
-    def _read_quoted(self, said: _Said, lines: Iterator[tuple[int, str]]) -> None:
-        """Takes the lines of a message in quotation marks, whatever they look like. A mark that is never closed is the writer's own."""
-        text = said.lines.lines[0]
-        taken: list[tuple[int, str]] = []
-        while not _is_closed(text):
-            entry = self._next(lines)
-            is_another = entry is not None and (
-                self._message(entry) if not taken else self._survey.is_day(entry[1]) and not taken[-1][1].strip()
-            )
-            if entry is None or is_another or len(text) > MESSAGE_CHARACTERS:
-                self._ahead.extendleft(reversed([*taken, *([entry] if entry else [])]))
-                return
-            taken.append(entry)
-            text += "\n" + entry[1]
-        said.lines.lines += [line for _, line in taken]
-
-
-def _is_closed(text: str) -> bool:
-    """Whether the quotation marks of a message are closed: what is quoted in it has pairs of them."""
-    ended = text.rstrip()
-    return len(ended) > 1 and ended.endswith('"') and ended.count('"') % 2 == 0
+            said = None
+        if message is None:
+            day = survey.day(line.strip())
+            continue
+        said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
+        if said_at is None:
+            yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
+            continue
+        speaker, text = _columns(message["rest"], survey)
+        said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
+        said.lines.lines += quoted
+    if said:
+        yield said

@@ -13,6 +13,7 @@ from memory_mcp.language.labels import METADATA_LIMIT
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, storable, text_in
 from memory_mcp.transfer.formats.macros import with_names
+from memory_mcp.wording import sentence
 
 FORM = "lorebook"
 # Where the programs have the keys, the text and the name of an entry.
@@ -50,7 +51,7 @@ def items(
     title = text_in(book.get("name")).strip() or owner
     seen = Counter[tuple[str, ...]]()
     for number, entry in enumerate(entries_of(book), start=1):
-        place = f"{where}, entry {number}"
+        place = sentence("{}, entry {}", where, number)
         decorators, text = split_decorators(first_text(entry, TEXTS))
         named = with_names(text, character, user).strip()
         if entry.get("enabled") is False or entry.get("disable") is True:

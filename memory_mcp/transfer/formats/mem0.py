@@ -18,6 +18,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, moment, objects,
 from memory_mcp.transfer.formats.json_stream import OTHER_FILES, items, lines
 from memory_mcp.transfer.formats.sources import Source, blocks, blocks_of
 from memory_mcp.transfer.formats.written_times import written_time
+from memory_mcp.wording import sentence
 
 FORM = "mem0"
 PACKED, PLAIN = "memories.jsonl.gz", "memories.json"
@@ -38,7 +39,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:
     packed = [name for name in names if PurePosixPath(name).name == PACKED]
     chosen = packed or [name for name in names if len(names) == 1 or PurePosixPath(name).name == PLAIN]
     if not chosen:
-        yield ImportItem(source.label, refused=f"It has neither {PACKED} nor {PLAIN}.")
+        yield ImportItem(source.label, refused=sentence("It has neither {} nor {}.", PACKED, PLAIN))
     for name in names:
         if name not in chosen and PurePosixPath(name).name != PLAIN:
             yield ImportItem(name, left_out=OTHER_FILES)

@@ -14,6 +14,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, fields_of, momen
 from memory_mcp.transfer.formats.json_stream import each_file, items
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
 from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.wording import sentence
 
 FORM = "mcp-memory-service"
 LIST, HASH = "memories", "content_hash"
@@ -31,7 +32,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
         beside: dict[str, Any] = {}
         for number, memory in enumerate(items(blocks(source, name), name, frozenset({LIST}), beside), start=1):
             machine = text_in(fields_of(beside.get("export_metadata")).get("source_machine"))  # the export begins with it
-            yield from _memory(memory, f"{name}, memory {number}", machine)
+            yield from _memory(memory, sentence("{}, memory {}", name, number), machine)
 
     yield from each_file(source, memories)
 

@@ -41,6 +41,7 @@ LINKS_KEPT = 100
 # Front matter that says of which day a note is; the first that can be read counts. What can't stays in the text.
 DAYS = ("date", "day", "日付", "日時", "created", "作成日", "作成日時")
 # Front matter with a place of its own, or about the file: no part of the text.
+TAGS = ("tags", "tag", "タグ", "Tags")
 NOT_SAID = frozenset("tags tag updated modified publish permalink id uid uuid".split()) | READER_FIELDS - {"aliases", "date"}
 SAID_LIMIT = 500
 # The properties of a page of Notion stand in lines below its title.
@@ -93,7 +94,9 @@ def exported_note(name: str, note: Note) -> ImportItem:
     allowed = VERSION_FIELDS if VERSION in fields else FIELDS
     kept = {field: value for field, value in fields.items() if field in allowed}
     if not kept.keys() & {"key", VERSION}:
-        return ImportItem(name, refused=f"Its front matter has {MARK} but no key. Remove that line to store the note as a new memory.")
+        return ImportItem(
+            name, refused=sentence("Its front matter has {} but no key. Remove that line to store the note as a new memory.", MARK)
+        )
     if isinstance(kept.get("tags"), list | str):
         kept["tags"] = kept["tags"] if isinstance(kept["tags"], list) else [kept["tags"]]
         kept["tags"] = [str(tag) for tag in kept["tags"]]  # an editor writes 2025 without quotes, which YAML reads as a number
@@ -128,6 +131,8 @@ def _other_note(source: Source, name: str, note: Note) -> Iterator[ImportItem]:
             }
             yield ImportItem(name, row)
             index += 1
+    if not index:
+        yield ImportItem(name, left_out="notes without text")
     yield ImportItem(name, {PIECES: stem, "pieces": index})
 
 
@@ -147,7 +152,7 @@ def _front_matter_text(fields: Mapping[str, Any]) -> str:
 
 
 def _tags(fields: Mapping[str, Any], body: str) -> Row:
-    value = fields.get("tags", fields.get("tag", []))
+    value: Any = next((told[name] for told in (fields, _properties(body)) for name in TAGS if name in told), [])
     listed = value if isinstance(value, list) else str(value).replace("、", ",").split(",")
     tags = sorted(import_rows.tags([*listed, *tags_in(body)]))
     return {"tags": tags} if tags else {}

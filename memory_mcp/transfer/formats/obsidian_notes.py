@@ -7,6 +7,7 @@ tags, and fails for the whole vault at the first note that it can't parse.
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -24,7 +25,8 @@ _DIGEST_CHARACTERS = 10
 _NAME_WITH_DIGEST = re.compile(rf"\A(?:.* )?([0-9a-f]{{{_DIGEST_CHARACTERS}}})")
 FRONT_MATTER_LIMIT = 2 * 1024 * 1024
 
-_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+# YAML, or between plus signs TOML.
+_FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\r?\n(.*?)^\1[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 # JSON leaves these unescaped; in YAML they are line breaks or not allowed.
 _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 LONGEST_NUMBER_BITS = 1024  # a float holds no more, and Python writes no more than 4,300 digits
@@ -84,12 +86,12 @@ def parse_note(text: str) -> Note:
     if not front:
         return Note({}, text)
     try:
-        fields = _fields(front[1])
+        fields = _fields(front[2], is_toml=front[1] == "+++")
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return Note(None, text)
     body = text[front.end() :]
     # An editor on Windows changes all line endings, those of the export too.
-    return Note(fields, body.replace("\r\n", "\n") if front[0].startswith("---\r\n") else body)
+    return Note(fields, body.replace("\r\n", "\n") if front[0].startswith(f"{front[1]}\r\n") else body)
 
 
 def has_front_matter(head: bytes) -> bool:
@@ -143,10 +145,10 @@ def _short_link(match: re.Match[str]) -> str:
     return f"{match['shows']}[[{name}{match['place'] or ''}{f'|{alias}' if alias not in ('', name) else ''}]]"
 
 
-def _fields(front: str) -> dict[str, Any]:
+def _fields(front: str, *, is_toml: bool) -> dict[str, Any]:
     if len(front) > FRONT_MATTER_LIMIT:
         raise ValueError("it is too long")
-    value = yaml.load(front, _Loader)  # noqa: S506  a SafeLoader
+    value = tomllib.loads(front) if is_toml else yaml.load(front, _Loader)  # noqa: S506  a SafeLoader
     if value is None:
         return {}
     if not isinstance(value, dict):

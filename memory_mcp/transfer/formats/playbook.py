@@ -17,6 +17,7 @@ from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
 from memory_mcp.transfer.formats.obsidian_notes import MARK
 from memory_mcp.transfer.formats.sources import Source, whole
 from memory_mcp.transfer.formats.text_files import decoded
+from memory_mcp.wording import sentence
 
 FORM = "playbook"
 HEADING = f"---\n{MARK}: {FORM}\n---\n"
@@ -63,13 +64,13 @@ def sections(text: str, where: str) -> Iterator[ImportItem]:
         comment = _COMMENT.search(rest)
         experience = read(storable(f"{task.strip()}\n{_COMMENT.sub('', rest)}").rstrip())
         if not task.strip() or not experience.task:
-            yield ImportItem(f"{where}, section {number}", refused="It has no task.")
+            yield ImportItem(sentence("{}, section {}", where, number), refused="It has no task.")
             continue
         is_known = comment is not None and comment[1] not in seen
         key = comment[1] if comment and is_known else import_rows.key_of(FORM, repr(experience.identity))
         seen.add(key)
         counted = {"feedback": _outcomes(comment[0])} if comment and is_known else {}
-        yield ImportItem(f"{where}, section {number}", {"key": key, **experience_fields(experience), **counted})
+        yield ImportItem(sentence("{}, section {}", where, number), {"key": key, **experience_fields(experience), **counted})
 
 
 def _outcomes(comment: str) -> list[Row]:

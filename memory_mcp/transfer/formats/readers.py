@@ -33,6 +33,7 @@ from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Selected, Source, is_zip, source_of
 from memory_mcp.transfer.formats.table import ROWS, TABLE, database
 from memory_mcp.transfer.line_fields import is_too_deep
+from memory_mcp.wording import sentence
 
 FILES_NAMED = 5
 
@@ -63,7 +64,7 @@ def by_persona(
         raise InvalidInput(
             "{} contains the memories of several, such as {}",
             "{} is none of them",
-            "Name one of them with --persona, or none to import each into the persona of its name",
+            "Import it into a persona of one of these names, or with memory-mcp import without --persona each into its own",
             path.name,
             ", ".join(owners[:OWNERS_LISTED]),
             repr(persona),
@@ -78,13 +79,14 @@ _SAVED_OTHERWISE = {
     ".xls .xlsb .ods .numbers": ".xlsx or .csv",
     ".doc .odt .rtf .pages .wps .jtd": ".docx or .pdf",
     ".ppt .odp .key": ".pptx or .pdf",
+    ".mht .mhtml .enex .webarchive": ".html or .pdf",
     ".mobi .azw .azw3 .kfx": ".epub",
     ".7z .rar .tar .gz .tgz .xz .lzh": ".zip",
 }
 _DIRECTORY_FORMATS = (Format.OBSIDIAN, Format.SLACK)
-# Formats of files that are no export of a program; beside such an export a README is part of it.
+# Formats of files that are no export of a program. Beside such an export, and beside the notes in a zip, such pages are parts of it.
 _OF_NO_PROGRAM = frozenset({Format.OBSIDIAN, Format.DOCUMENT, Format.CSV, Format.TEXT, Format.FACTS, None})
-_README = re.compile(r"(?<![^/])readme\.\w{1,5}\Z", re.IGNORECASE)
+_ABOUT_EXPORT = re.compile(r"(?<![^/])(?:readme\.\w{1,5}|index\.html?)\Z", re.IGNORECASE)
 
 
 def detect_format(path: Path, requested: Format = Format.AUTO) -> Format:
@@ -115,10 +117,9 @@ def parts_of(path: Path, requested: Format = Format.AUTO) -> list[FormatPart]:
     _refuse_kind(path)
     raise InvalidInput(
         "the format of {} is not recognized",
-        "it is none of {}",
-        "Name its format with --format, or save what is in it as a text",
+        "",
+        "Choose its format (on the command line: --format), or save what is in it as a text",
         path.name,
-        ", ".join(row.format for row in TABLE),
     )
 
 
@@ -126,21 +127,21 @@ def _check_requested(path: Path, requested: Format) -> None:
     """Raises InvalidInput if the path can't have the format."""
     needs_file = requested in (Format.JSON_LINES, Format.DATABASE, Format.MCP_MEMORY)
     if path.is_dir() and needs_file:
-        raise InvalidInput("{} can't be read as {}", "it is a directory", "Choose another --format", path.name, requested)
+        raise InvalidInput("{} can't be read in this format", "it is a directory", "Choose another format", path.name)
     if path.is_file() and requested in _DIRECTORY_FORMATS and path.suffix.lower() not in {ZIP_SUFFIX, obsidian.SUFFIX}:
         raise InvalidInput(
-            "{} can't be read as {}", "it is a file", "Name a directory or a zip, or choose another --format", path.name, requested
+            "{} can't be read in this format", "it is a file", "Import a directory or a zip, or choose another format", path.name
         )
 
 
 def _refuse_files(names: list[str], path: Path) -> None:
     """Raises InvalidInput, which names the first of the files in a folder or a zip."""
     if not names:
-        raise InvalidInput("{} holds nothing to import", "it is empty", "Check the path", path.name)
+        raise InvalidInput("{} holds nothing to import", "it is empty", "Choose another one", path.name)
     raise InvalidInput(
         "the format of {} is not recognized",
         "it holds {}",
-        "Import its files one by one, or name their format with --format",
+        "Import its files one by one, or choose their format (on the command line: --format)",
         path.name,
         ", ".join([*names[:FILES_NAMED], *(["…"] if len(names) > FILES_NAMED else [])]),
     )
@@ -157,7 +158,9 @@ def _refuse_kind(path: Path) -> None:
             path.name,
         )
     if others := next((others for suffixes, others in _SAVED_OTHERWISE.items() if suffix in suffixes.split()), ""):
-        raise InvalidInput("{} is not read", "files of the kind {} are not", "Save what is in it as {}", path.name, suffix, others)
+        raise InvalidInput(
+            "{} is not read", "files of the kind {} are not", "Save what is in it as {}", path.name, suffix, sentence(others)
+        )
 
 
 def _of_many(source: Source, path: Path) -> list[FormatPart]:
@@ -197,8 +200,9 @@ def _of_program(source: Source, names: list[str]) -> dict[Format | None, list[st
 def _of_each(source: Source, names: list[str], *, is_folder: bool) -> dict[Format | None, list[str]]:
     """The files by their own formats, those of none under None.
 
-    What is beside a chat of a program that saves the files with it was sent there, and pages beside it show it again: they are no documents of their own. The zip of a program that isn't known may
-    hold a README: documents and tables alone, with anything in it that isn't read, are read only by the name of their format.
+    What is beside a chat of a program that saves the files with it was sent there, and pages beside it show it again: they are no documents of their own.
+    The zip of a program that isn't known may hold a README: documents and tables alone, with anything in it that isn't read, are read only by the name of
+    their format.
     """
     groups = defaultdict[Format | None, list[str]](list)
     for name in names:
@@ -211,10 +215,12 @@ def _of_each(source: Source, names: list[str], *, is_folder: bool) -> dict[Forma
         groups[Format.CSV] = [name for name in of_texts if of_texts[name]]
     chats = [kind for kind in groups if kind and ROWS[kind].has_files]
     folders = {PurePosixPath(name).parent for kind in chats for name in groups[kind]} if is_folder else {PurePosixPath(".")}
+    is_export = bool(groups.keys() - _OF_NO_PROGRAM) or (Format.OBSIDIAN in groups and not is_folder)
     is_page = ends_in(*documents.HTML_SUFFIXES)
-    for kind in [kind for kind in (Format.DOCUMENT, Format.CSV, Format.TEXT) if groups.keys() - _OF_NO_PROGRAM and kind in groups]:
+    for kind in [kind for kind in (Format.DOCUMENT, Format.CSV, Format.TEXT) if kind in groups]:
         was_sent = {
-            name: _README.search(name) or (chats and (is_page(name) or not folders.isdisjoint(PurePosixPath(name).parents)))
+            name: (is_export and _ABOUT_EXPORT.search(name))
+            or (chats and (is_page(name) or not folders.isdisjoint(PurePosixPath(name).parents)))
             for name in groups[kind]
         }
         groups[chats[0] if chats else None] += [name for name in was_sent if was_sent[name]]

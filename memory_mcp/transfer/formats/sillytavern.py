@@ -12,10 +12,11 @@ from typing import Any
 
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, text_in
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in, json_object, lines
 from memory_mcp.transfer.formats.macros import with_names
 from memory_mcp.transfer.formats.sources import Source, blocks
+from memory_mcp.transfer.formats.turns import PICTURES, THOUGHTS, Turn, turn_items
 from memory_mcp.transfer.formats.written_times import written_time
 
 FORM = "sillytavern"
@@ -67,25 +68,21 @@ def _chat(source: Source, name: str, options: ReadOptions) -> Iterator[ImportIte
             identity = ("user" if by_user else speaker, str(message.get("send_date") or session), text)
             seen[identity] += 1
             said = without_thoughts(text)
-            yield from _left_out(where, message, said, thoughts=said is not text)
-            if message.get("is_system") is True:
-                continue
             named = with_names(said, character or ("" if by_user else speaker), me or user or (speaker if by_user else ""), group)
             repetition = [str(seen[identity])] if seen[identity] > 1 else []
             time = written_time(message.get("send_date"), options.zone)
-            yield from import_rows.memory_rows(
-                where,
-                FORM,
+            is_hidden = message.get("is_system") is True
+            turn = Turn(
+                speaker,
+                "" if is_hidden else named,
+                time,
+                session,
                 (*identity, *repetition),
-                named,
-                source=speaker,
-                role=import_rows.role_of(speaker, by_user=True) if by_user else None,  # a character is a persona: no assistant
-                session_id=session,
-                occurred_at=time,
-                kind="conversation",
-                tags=[FORM],
-                origin={"conversation": session},
+                import_rows.role_of(speaker, by_user=True) if by_user else None,  # a character is a persona: no assistant
+                ("hidden lines",) if is_hidden else tuple(_beside(message, time, thoughts=said is not text)),
+                {"conversation": session},
             )
+            yield from turn_items(FORM, where, turn)
 
 
 def _user_who_speaks(source: Source, name: str) -> str:
@@ -106,25 +103,15 @@ def _group(source: Source, name: str) -> str:
     return ", ".join(dict.fromkeys(filter(None, (_name(message, "name") for message in said))))
 
 
-def _left_out(where: str, message: Mapping[str, Any], text: str, *, thoughts: bool) -> Iterator[ImportItem]:
-    swipes, extra = message.get("swipes"), message.get("extra")
-    extra = extra if isinstance(extra, dict) else {}
-    if message.get("is_system") is True:
-        yield ImportItem(where, left_out="hidden lines")
-        return
-    if not text.strip():
-        yield ImportItem(where, left_out="messages without text")
-    for _ in range(len(swipes) - 1 if isinstance(swipes, list) else 0):
-        yield ImportItem(where, left_out="swipes that were not chosen")
+def _beside(message: Mapping[str, Any], time: str | None, *, thoughts: bool) -> Iterator[str]:
+    """The kinds of what a message has beside its text."""
+    swipes, extra = message.get("swipes"), fields_of(message.get("extra"))
+    yield from ["swipes that were not chosen"] * (len(swipes) - 1 if isinstance(swipes, list) else 0)
     if thoughts or extra.get("reasoning"):
-        yield ImportItem(where, left_out="thoughts")
-    for field, kind in (
-        ("image", "pictures and files"),
-        ("media", "pictures and files"),
-        ("file", "pictures and files"),
-    ):
-        if extra.get(field):
-            yield ImportItem(where, left_out=kind)
+        yield THOUGHTS
+    yield from (PICTURES for field in ("image", "media", "file") if extra.get(field))
+    if time is None and str(message.get("send_date") or "0") != "0":
+        yield "times that can't be read"
 
 
 def _text(message: Mapping[str, Any]) -> str:

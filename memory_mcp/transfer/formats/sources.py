@@ -24,11 +24,17 @@ TEXT_LIMIT_BYTES = 64 * 1024**2
 # Chats compress to about a twentieth. A large entry, or zip, that compresses to less than a two-hundredth is taken for a zip bomb.
 COMPRESSION_RATIO_LIMIT = 200
 SMALL_BYTES = 16 * 1024**2
+# Zips in a zip are read into memory.
+INNER_ZIPS_LIMIT_BYTES = 512 * 1024**2
 # A character card with its pictures is a zip, too.
 ZIP_SUFFIXES = frozenset({ZIP_SUFFIX, ".charx"})
 _PICTURES_WITH_ZIP = frozenset({".jpg", ".jpeg"})
-_HIDDEN_PREFIXES = (".", "__MACOSX")
-_UTF8_FLAG = 0x800
+# Also what a Mac packs beside a file, and what Office puts beside one that is open.
+_HIDDEN_PREFIXES = (".", "__MACOSX", "~$")
+_ENCRYPTED_FLAG, _UTF8_FLAG = 0x1, 0x800
+# How files begin that Office saves with a password, and its old ones; and other files that are no texts.
+_OF_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_NO_TEXT = (b"PK\x03\x04", b"%PDF-")
 _DRIVE = re.compile(r"[A-Za-z]:")
 # What no name of a zip made in Japan consists of: single characters in the middle of Latin words, as where é is read as the first half of one.
 _IN_WORDS = re.compile(r"(?<=[A-Za-z])[^\x00-\x7f](?![^\x00-\x7f])|(?<![^\x00-\x7f])[^\x00-\x7f](?=[A-Za-z])")
@@ -78,7 +84,7 @@ class Folder:
         names: list[str] = []
         for path in self._root.rglob("*"):
             relative = path.relative_to(self._root)
-            if not any(part.startswith(".") for part in relative.parts) and path.is_file():
+            if not any(part.startswith(_HIDDEN_PREFIXES) for part in relative.parts) and path.is_file():
                 names.append(relative.as_posix())
                 _check_count(len(names))
         return sorted(names)
@@ -112,28 +118,40 @@ def refused_link(name: str) -> InvalidInput:
 
 
 class Archive:
-    """A zip file."""
+    """A zip file, or the zips in one that has nothing else, as Notion packs its exports."""
 
     def __init__(self, path: Path) -> None:
         """Raises InvalidInput if the file is not a readable zip."""
         self.label = path.stem
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise InvalidInput("{} can't be read as a zip", "{}", "Fetch it again", path.name, error) from error
-        _check_count(len(self._zip.infolist()))
-        expanded = sum(info.file_size for info in self._zip.infolist())
-        if _is_bomb(expanded, path.stat().st_size):
-            raise _refused_bomb(path.name, expanded)
-        self._entries: dict[str, zipfile.ZipInfo] = {}
+        self._entries: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]] = {}
         self._ignored: dict[str, list[str]] = {}
-        for name, info in zip(_names(self._zip.infolist()), self._zip.infolist(), strict=True):
-            if name.endswith("/"):
+        self._add(path, path.name, path.stat().st_size)
+        if self._entries and all(name.lower().endswith(ZIP_SUFFIX) for name in self._entries):
+            inner = {name: info.file_size for name, (_, info) in sorted(self._entries.items())}
+            if sum(inner.values()) > INNER_ZIPS_LIMIT_BYTES:
+                raise _refused_bomb(path.name, sum(inner.values()))
+            packed = {name: io.BytesIO(whole(self, name, INNER_ZIPS_LIMIT_BYTES)) for name in inner}
+            self._entries = {}
+            for name, file in packed.items():
+                self._add(file, name, inner[name])
+
+    def _add(self, file: Path | io.BytesIO, name: str, size: int) -> None:
+        try:
+            packed = zipfile.ZipFile(file)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise InvalidInput("{} can't be read as a zip", "{}", "Fetch it again", name, error) from error
+        entries = packed.infolist()
+        _check_count(len(self._entries) + len(entries))
+        expanded = sum(info.file_size for info in entries)
+        if _is_bomb(expanded, size):
+            raise _refused_bomb(name, expanded)
+        for entry, info in zip(_names(entries), entries, strict=True):
+            if entry.endswith("/"):
                 continue
-            if kind := "files of the same name" if name in self._entries else _ignored_kind(name):
-                self._ignored.setdefault(kind, []).append(name)
+            if kind := "files of the same name" if entry in self._entries else _ignored_kind(entry):
+                self._ignored.setdefault(kind, []).append(entry)
             else:
-                self._entries[name] = info
+                self._entries[entry] = (packed, info)
 
     def names(self) -> list[str]:
         """The files with relative, visible names."""
@@ -142,21 +160,23 @@ class Archive:
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Opens an entry; it is decompressed while it is read."""
-        info = self._entries[name]
+        packed, info = self._entries[name]
         if _is_bomb(info.file_size, info.compress_size):
             raise _refused_bomb(name, info.file_size)
+        if info.flag_bits & _ENCRYPTED_FLAG:
+            raise InvalidInput("{} can't be read", "it has a password", "Unpack the zip, and import what is in it", name)
         try:
-            with self._zip.open(info) as file:
+            with packed.open(info) as file:
                 yield cast("BinaryIO", file)
         except RecursionError:
             raise
-        except (*_DAMAGED, RuntimeError) as error:  # RuntimeError: encrypted, or of another compression
+        except (*_DAMAGED, RuntimeError) as error:  # RuntimeError: of another compression
             raise InvalidInput("{} can't be read", "{}", "Unpack the zip, and import what is in it", name, error) from error
 
     def changed(self, name: str) -> datetime:
         """The time stored in the zip, which has no time zone; UTC is assumed."""
         try:
-            return datetime(*self._entries[name].date_time, tzinfo=UTC)
+            return datetime(*self._entries[name][1].date_time, tzinfo=UTC)
         except ValueError:
             return datetime(1980, 1, 1, tzinfo=UTC)
 
@@ -237,13 +257,22 @@ def _is_bomb(expanded_bytes: int, packed_bytes: int) -> bool:
     return expanded_bytes > SMALL_BYTES and expanded_bytes > COMPRESSION_RATIO_LIMIT * max(packed_bytes, 1)
 
 
+def check_kind(data: bytes, name: str, *magic: bytes) -> None:
+    """Raises InvalidInput if a file that doesn't begin with any of these is of another kind than its name says. Without any, it is a text."""
+    if data[:8] == _OF_OLD_OFFICE:
+        raise InvalidInput("{} can't be read", "it has a password, or is of an old program", "Save it without one, in a newer format", name)
+    if not data.lstrip().startswith(magic) if magic else data.startswith(_NO_TEXT):
+        raise InvalidInput("{} can't be read", "it is of another kind than its name says", "Name it as what it is, or save it again", name)
+
+
 def check_packed(data: bytes, name: str) -> None:
-    """Raises InvalidInput if a document that is a zip expands as none does."""
+    """Raises InvalidInput if a document that should be a zip is none, or expands as none does."""
+    check_kind(data, name, b"PK")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             entries = packed.infolist()
     except zipfile.BadZipFile as error:
-        raise InvalidInput("{} can't be read", "{}", "Open it, and save it again", name, error) from error
+        raise InvalidInput("{} can't be read", "it is damaged or cut off", "Open it, and save it again", name) from error
     _check_count(len(entries))
     expanded = sum(info.file_size for info in entries)
     if _is_bomb(expanded, len(data)) or any(_is_bomb(info.file_size, info.compress_size) for info in entries):

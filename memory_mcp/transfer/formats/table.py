@@ -89,17 +89,16 @@ def _chat(
     kind: Format,
     recognizes: Callable[[Head], bool],
     read_file: Callable[[Source, str, ReadOptions], Iterator[ImportItem]],
-    is_table: Callable[[Head], bool] | None = None,
     *,
     has_files: bool = False,
 ) -> FormatRow:
-    """The row of a program whose files are read one by one. With `is_table` it also saves chats as tables."""
+    """The row of a program whose files are read one by one. It may also save chats as tables."""
 
     def either(head: Head) -> bool:
-        return recognizes(head) or (is_table is not None and is_table(head))
+        return recognizes(head) or chat_tables.is_table(kind, head)
 
     def of_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
-        is_csv = is_table is not None and PurePosixPath(name).suffix.lower() in tables.SUFFIXES
+        is_csv = kind in chat_tables.TABLES and PurePosixPath(name).suffix.lower() in tables.SUFFIXES
         return chat_tables.read_file(kind, source, name, options) if is_csv else read_file(source, name, options)
 
     def read(source: Source, options: ReadOptions) -> Iterator[ImportItem]:
@@ -130,7 +129,7 @@ def database(path: Path, owner: str | None = None) -> Iterator[ImportItem]:
 
 def _unread(path: Path | Source, _options: ReadOptions, _report: Report) -> Iterator[ImportItem]:
     """JSON lines are sent unchanged."""
-    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another --format", path)
+    raise InvalidInput("{} is not read", "JSON lines are sent as they are", "Choose another format", path)
 
 
 def _has_text_ending(head: Head) -> bool:
@@ -142,7 +141,7 @@ def _is_transcript(head: Head) -> bool:
 
 
 def _is_graph(head: Head) -> bool:
-    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first)
+    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first) or knowledge_graph.is_in_fence(head.text)
 
 
 def _is_memory(fields: dict[str, Any]) -> bool:
@@ -181,9 +180,9 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(
         Format.DOCUMENT, lambda head: head.suffix in documents.OWN_SUFFIXES, _of_source(lambda source, _: documents.read(source)), "keep"
     ),
-    _chat(Format.LINE, line.recognizes, line.read_file, chat_tables.is_line),
+    _chat(Format.LINE, line.recognizes, line.read_file),
     _chat(Format.WHATSAPP, whatsapp.recognizes, whatsapp.read_file, has_files=True),
-    _chat(Format.DISCORD, discord.recognizes, discord.read_file, chat_tables.is_discord, has_files=True),
+    _chat(Format.DISCORD, discord.recognizes, discord.read_file, has_files=True),
     _chat(Format.FACTS, fact_lists.recognizes, fact_lists.read_file),
     # JSON and JSON lines
     FormatRow(Format.MCP_MEMORY, _is_graph, _of_author(knowledge_graph.read), "keep"),
@@ -212,9 +211,9 @@ TABLE: tuple[FormatRow, ...] = (
     FormatRow(Format.MEM0, _is_mem0, _of_author(mem0.read), "revise"),
     FormatRow(Format.SLACK, lambda head: False, _of_author(slack.read), "keep"),  # recognized by the names in its folder
     # Tables
-    _chat(Format.COPILOT, chat_tables.is_copilot, partial(chat_tables.read_file, Format.COPILOT)),
+    _chat(Format.COPILOT, lambda head: False, partial(chat_tables.read_file, Format.COPILOT)),
     FormatRow(Format.CSV, lambda head: head.suffix in tables.SUFFIXES, _of_source(tables.read), "keep"),
     # Texts that are none of the above, such as a card that was saved as one
-    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "refuse"),
+    FormatRow(Format.TEXT, _has_text_ending, _of_author(text_files.read), "keep"),
 )
 ROWS = {row.format: row for row in TABLE}

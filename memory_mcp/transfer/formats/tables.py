@@ -6,12 +6,12 @@ into the text.
 
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from memory_mcp import extras
@@ -23,7 +23,7 @@ from memory_mcp.transfer.formats.clock import with_year_first
 from memory_mcp.transfer.formats.documents import FORM_EXTRA, damage
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, check_packed, whole
+from memory_mcp.transfer.formats.sources import BLOCK_BYTES, Source, check_packed, whole
 from memory_mcp.transfer.formats.text_files import decoded, table_rows
 from memory_mcp.transfer.formats.written_times import needs_today, written_time
 from memory_mcp.wording import sentence
@@ -34,10 +34,10 @@ SUFFIXES = frozenset({".csv", ".tsv", WORKBOOK})
 LINES_ABOVE, HEAD_CHARACTERS = 20, 10_000
 COLUMNS = {
     "content": "content text message memory note 内容 本文 記憶 メモ テキスト 文章 メッセージ",
-    "occurred_at": "occurred_at date start_date 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
-    "clock": "time start start_time 時刻 時間 開始 開始時刻 開始時間 送信時刻",
+    "occurred_at": "occurred_at date start_date date_sent 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
+    "clock": "time start start_time time_sent 時刻 時間 開始 開始時刻 開始時間 送信時刻",
     "created_at": "created_at created created_time timestamp 作成日時 作成日 登録日 記録日 タイムスタンプ",
-    "source": "source speaker author 話者 発言者 話した人 情報源 送信者名",
+    "source": "source speaker author sender sender_name from role 話者 発言者 話した人 情報源 送信者名 送信者",
     "session_id": "session_id session conversation セッション 会話",
     "tags": "tags tag タグ",
     "category": "category カテゴリ カテゴリー 分類",
@@ -46,24 +46,47 @@ COLUMNS = {
 _TIMES = ("occurred_at", "created_at")
 _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.split()}
 # Once these were further columns: their times identify no row that was imported then.
-_READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
+_READ_LATER = frozenset(
+    "created_time start_date date_sent 開始日 開始日時 開催日 start start_time time_sent 開始 開始時刻 開始時間 "
+    "sender sender_name from role 送信者".split()
+)
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
+# Who wrote, but in a table with both of them a beginning or a place.
+_FROM, _TO = "from", "to"
+_USERS = ("user", "human")
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
+_MERGED, LONGEST_MERGED = re.compile(rb'<(?:\w{1,9}:)?mergeCell\s[^<>]{0,99}?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"'), 150
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
+
+
+class _Shown(str):
+    """The value of the cell above, with which a cell is merged."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The cells of one column that show the value of the first of them; all numbers begin with 1."""
+
+    column: int
+    first_row: int
+    last_row: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What a row has: its values by field and the columns that they are in, what its further columns hold, those of the values that were always read,
-    and its times as they are understood."""
+    """What a row has: its values by field and the columns that they are in, what its further columns hold, and those without a name, those of the values
+    that were always read, and its times as they are understood."""
 
     values: dict[str, str]
     columns: dict[str, str]
     further: dict[str, str]
+    unnamed: dict[str, str]
     formerly: dict[str, str]
     times: dict[str, str]
 
@@ -80,10 +103,10 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         NotInstalled: the library that reads .xlsx is not there.
     """
     data = whole(source, name)
-    sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name))]
-    for sheet, rows in sheets:
+    sheets = _workbook(data, name) if ends_in(WORKBOOK)(name) else [(name, _lines(decoded(data, name), name), [])]
+    for sheet, rows, merged in sheets:
         try:
-            yield from _rows(rows, sheet, options)
+            yield from _rows(rows, sheet, options, merged)
         except InvalidInput as error:
             yield ImportItem(sheet, refused=str(error))
 
@@ -96,8 +119,8 @@ def _lines(text: str, name: str) -> Iterator[list[str]]:
     return table_rows(written, name, named[1] if named else max(",\t;", key=head.count))
 
 
-def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]]]:
-    """The names and the rows of the sheets of an .xlsx file, as a person reads their cells: a number in the format of a date is one."""
+def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]], list[_Merged]]]:
+    """The names, the rows and the merged cells of the sheets of an .xlsx file, as a person reads them: a number in the format of a date is one."""
     extras.require(FORM_EXTRA, f"{name} can't be read")
     import openpyxl  # noqa: PLC0415  only such files need it
 
@@ -105,14 +128,28 @@ def _workbook(data: bytes, name: str) -> Iterator[tuple[str, Iterator[list[str]]
     try:
         with closing(openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)) as book:
             for sheet in book.worksheets:
+                sheet.reset_dimensions()  # else each row is as long as the longest, the missing ones too
                 yield (
                     f"{name}, {sheet.title}" if len(book.worksheets) > 1 else name,
                     (list(map(_cell, row)) for row in sheet.iter_rows(values_only=True)),
+                    list(_merged(sheet)),
                 )
     except damage() as error:
         raise InvalidInput(
             "{} can't be read", "{}", "Open it, and save it again", name, str(error)[:200] or type(error).__name__
         ) from error
+
+
+def _merged(sheet: Any) -> Iterator[_Merged]:
+    from openpyxl.utils import range_boundaries  # noqa: PLC0415  only such files need it
+
+    before = b""
+    with sheet._get_source() as file:  # noqa: SLF001  a sheet that is read row by row has no other word of its merged cells
+        while block := file.read(BLOCK_BYTES):
+            for cells in _MERGED.finditer(before + block):
+                column, first_row, _, last_row = range_boundaries(cells[1].decode())
+                yield _Merged(column, first_row, last_row)
+            before = block[-LONGEST_MERGED:]
 
 
 def _cell(value: object) -> str:
@@ -131,21 +168,41 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions) -> Iterator[ImportItem]:
+def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: Iterable[_Merged]) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
     at = header_at(head)
     if at is None:
+        if not any(any(row) for row in chain(head, (row for _, row in table))):
+            yield ImportItem(name, left_out="empty tables")
+            return
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
-    yield from [ImportItem(f"{name}, above its header", left_out="lines above the header of a table")] * sum(map(any, head[:at]))
+    yield from [ImportItem(sentence("{}, above its header", name), left_out="lines above the header of a table")] * sum(map(any, head[:at]))
     header, fields = head[at], _fields(head[at])
-    below = [(number, row) for number, row in chain(enumerate(head[at + 1 :], start=at + 2), table) if any(row)]
+    below = list(
+        _with_shown(chain(enumerate(head[at + 1 :], start=at + 2), table), [cells for cells in merged if cells.first_row > at + 1])
+    )
     year_first = {field: with_year_first(_column(below, fields, field)) for field in _TIMES}
-    read_rows = [(number, cells) for number, row in below if (cells := _cells(header, fields, row, year_first)).values or cells.further]
+    read_rows = [(number, _cells(header, fields, row, year_first)) for number, row in below]
     keys = _Keys(cells for _, cells in read_rows)
     for number, cells in read_rows:
         yield from _memory(cells, keys, sentence("{}, row {}", name, number), options)
+
+
+def _with_shown(rows: Iterable[tuple[int, list[str]]], merged: Iterable[_Merged]) -> Iterator[tuple[int, list[str]]]:
+    """The rows that have something of their own, with what merged cells show in them."""
+    beginning, shown = defaultdict[int, list[_Merged]](list), dict[_Merged, str]()
+    for cells in merged:
+        beginning[cells.first_row].append(cells)
+    for number, row in rows:
+        shown = {cells: value for cells, value in shown.items() if cells.last_row >= number} if shown else shown
+        if any(row):
+            row.extend([""] * (max((cells.column for cells in shown), default=0) - len(row)))
+            for cells, value in shown.items():
+                row[cells.column - 1] = row[cells.column - 1] or _Shown(value)
+            shown |= {cells: row[cells.column - 1] for cells in beginning.get(number, ()) if cells.column <= len(row)}
+            yield number, row
 
 
 def header_at(rows: list[list[str]]) -> int | None:
@@ -155,7 +212,8 @@ def header_at(rows: list[list[str]]) -> int | None:
 
 
 def _fields(header: list[str]) -> list[str]:
-    return [_FIELD_OF.get(_normal(column), "") for column in header]
+    names = [*map(_normal, header)]
+    return [_FIELD_OF.get(name, "") if name != _FROM or _TO not in names else "" for name in names]
 
 
 def _has_texts(row: list[str]) -> bool:
@@ -173,15 +231,20 @@ def _has_titles(row: list[str]) -> bool:
 def _cells(header: list[str], fields: list[str], row: list[str], year_first: Mapping[str, Callable[[str], str]]) -> _Cells:
     """Of several columns for one field the first that says something has it. A row without a text has that of its title, or of all answers to a form: a
     single one without its question."""
-    cells = _Cells({}, {}, {}, {}, {})
-    for column, field, cell in zip(header, fields, row, strict=False):
+    cells = _Cells({}, {}, {}, {}, {}, {})
+    for number, (column, field, cell) in enumerate(zip_longest(header, fields, row, fillvalue=""), start=1):
         text = cell.strip()
-        if text and field and (formerly := normalise(column).strip()) in _FIELD_OF and formerly not in _READ_LATER:
+        if not text:
+            continue
+        was_read = not isinstance(cell, _Shown) and (name := normalise(column).strip()) in _FIELD_OF and name not in _READ_LATER
+        if field and was_read:
             cells.formerly[field] = text  # the last of several counted
-        if text and field and field not in cells.values:
+        if field and field not in cells.values:
             cells.values[field], cells.columns[field] = text, column
-        elif text and column:
+        elif column:
             cells.further[column] = cell
+        else:
+            cells.unnamed[f"column {number}"] = cell
     first = _normal(header[0])
     if "content" not in cells.values and first in _TITLES and header[0] in cells.further:
         cells.values["content"] = cells.further.pop(header[0])
@@ -252,14 +315,16 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
     """The row of a memory. It is identified by its values as they are written."""
     values = {name: _lines_of(text) for name, text in cells.values.items() if name not in (*_TIMES, "clock")}
     if not values.get("content"):
-        yield ImportItem(where, refused="It has no text (content).")
+        is_beside = not (cells.values or cells.further)
+        yield ImportItem(where, left_out="cells beside a table") if is_beside else ImportItem(where, refused="It has no text (content).")
         return
     fields: dict[str, Any] = {"source": options.me, "kind": "fact", **values}
+    fields["source"] = options.me if options.me and fields["source"].casefold() in _USERS else fields["source"]
     with suppress(ValueError):  # what is no number is refused by its name when it is stored
         fields |= {"importance": float(values["importance"])} if "importance" in values else {}
     # A time that can't be read is refused by its name when it is stored.
     fields |= {name: _time(text, options) for name, text in cells.times.items()}
-    beside = {column: _lines_of(cell) for column, cell in cells.further.items()}
+    beside = {column: _lines_of(cell) for column, cell in (cells.further | cells.unnamed).items()}
     identity, former = keys.of(cells)
     fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None, "former": former}
     yield from import_rows.memory_rows(where, FORM, identity, fields.pop("content"), origin={"row": where}, **fields)

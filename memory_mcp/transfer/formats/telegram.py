@@ -4,16 +4,15 @@ langchain-community's TelegramChatFileLoader joins all messages into one text wi
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from memory_mcp.remember.deduplication import EDITED_AT
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, moment, objects, role_of, text_in
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, fields_of, moment, objects, role_of, text_in
 from memory_mcp.transfer.formats.json_stream import walk
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.turns import Turn, in_zone, media_kind, message_items, quoted
+from memory_mcp.transfer.formats.turns import Turn, media_kind, message_items, quoted, zoned
 
 FORM = "telegram"
 PROGRAM = "Telegram"
@@ -66,37 +65,32 @@ def _turn(message: Mapping[str, Any], chat: Mapping[str, str], options: ReadOpti
     said = _text(message.get("text")) or _text(message.get("text_entities"))
     forwarded_from = message.get("forwarded_from")
     identity = (chat.get("id", ""), str(message.get("id") or local))
+    said_on = zoned(moment(local), options.zone)
+    said_at = moment(message.get("date_unixtime")) or said_on
     return Turn(
         speaker,
         (quoted(said) if forwarded_from not in (None, speaker) else said) if is_said else "",
-        moment(message.get("date_unixtime")) or _local(local, options),
-        " ".join(filter(None, (PROGRAM, title, local[:10]))),
+        said_at,
+        " ".join(filter(None, (PROGRAM, title, (said_on or said_at or "")[:10]))),
         identity,
         role_of(speaker, by_user=True),
         tuple(_beside(message)) if is_said else (notice,),
         {
             "chat": title,
             "message": identity[1],
-            EDITED_AT: moment(message.get("edited_unixtime")) or _local(text_in(message.get("edited")), options),
+            EDITED_AT: moment(message.get("edited_unixtime")) or zoned(moment(message.get("edited")), options.zone),
             "forwarded_from": forwarded_from,
             "reply_to": message.get("reply_to_message_id"),
         },
     )
 
 
-def _local(text: str, options: ReadOptions) -> str | None:
-    try:
-        return in_zone(datetime.fromisoformat(text), options.zone)
-    except ValueError:
-        return moment(text)
-
-
 def _text(text: object) -> str:
-    """The text of a message, whose marked parts are objects."""
-    if isinstance(text, str):
-        return text
-    parts = text if isinstance(text, list) else []
-    return "".join(part if isinstance(part, str) else text_in(part.get("text")) for part in parts if isinstance(part, str | dict))
+    """The text of a message, whose marked parts are objects: a link becomes here (https://…)."""
+    parts = text if isinstance(text, list) else [text]
+    marked = [{"text": part} if isinstance(part, str) else fields_of(part) for part in parts]
+    links = (text_in(part.get("href")) for part in marked)
+    return "".join(text_in(part.get("text")) + (f" ({link})" if link else "") for part, link in zip(marked, links, strict=True))
 
 
 def _beside(message: Mapping[str, Any]) -> Iterator[str]:

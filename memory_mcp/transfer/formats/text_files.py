@@ -1,6 +1,6 @@
 """Reads text files: each paragraph becomes a memory, split where it exceeds the size of one chunk.
 
-Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file.
+Rows are dated by the modification time of the file. A paragraph is recognized again by its content and its file, and its number among equal ones.
 """
 
 import codecs
@@ -8,19 +8,21 @@ import csv
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from memory_mcp.characters import not_utf8
 from memory_mcp.errors import InvalidInput
 from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.language.privacy.secrets import PRIVATE_KEY, private_keys
 from memory_mcp.language.sentences import CHUNK_CHARACTERS, split
 from memory_mcp.remember.deduplication import ORIGIN
-from memory_mcp.transfer.formats.import_rows import ImportItem, Row, storable
+from memory_mcp.transfer.formats.import_rows import ImportItem, Row, key_of, storable
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in
-from memory_mcp.transfer.formats.sources import Source, whole
+from memory_mcp.transfer.formats.sources import Source, check_kind, whole
 from memory_mcp.transfer.formats.written_times import day_in_title
 
 FORM = "text"
@@ -28,11 +30,17 @@ PIECE_CHARACTERS = CHUNK_CHARACTERS
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 # Of a cell of a table; without an end, an open quotation mark makes one of the rest of the file.
 CELL_CHARACTERS = 1_000_000
-# Tried in order. Japanese files that are not UTF-8 nearly always come from older Windows programs.
-ENCODINGS = ("utf-8-sig", "cp932")
+# What a text seems to be in, which is read only if it has kana: Chinese and Korean texts seem to be in EUC-JP, too.
+_SEEMING = {"ISO-2022-JP": "iso2022_jp_ext", "EUC-JP": "euc_jp"}
+_KANA = re.compile("[ぁ-ヺ]")
+_LEAST_KANA = 0.3
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
-_BLANK_LINES = re.compile(r"\n\s*\n")
+# A code fence that is closed is one block, whatever blank lines it has.
+_FENCE_OR_BLANK_LINES = re.compile(
+    r"(?P<fence>^[ \t]{0,3}(?P<marks>```++|~~~++).*+(?:\n(?![ \t]{0,3}(?P=marks)).*+)*+\n[ \t]{0,3}(?P=marks)[`~]*+[ \t]*+$)|\n\s*\n",
+    re.MULTILINE,
+)
 _HEADING = re.compile(r"#{1,6} ")
 _ID_OF_NOTION = re.compile(r"(?<=\S) [0-9a-f]{32}\Z")
 
@@ -109,7 +117,7 @@ def paragraphs(text: str) -> list[str]:
         return [*blocks_so_far, *paragraphs(text[keys[-1][1] :])]
     blocks: list[str] = []
     headings: list[str] = []
-    for block in _BLANK_LINES.split(text):
+    for block in _blocks(text):
         lines = block.strip("\n")
         if all(map(_HEADING.match, lines.split("\n"))):
             headings.append(lines)
@@ -119,6 +127,15 @@ def paragraphs(text: str) -> list[str]:
     return [*blocks, "\n".join([*headings, ""])] if headings else blocks
 
 
+def _blocks(text: str) -> Iterator[str]:
+    begun = 0
+    for found in _FENCE_OR_BLANK_LINES.finditer(text):
+        if not found["fence"]:
+            yield text[begun : found.start()]
+            begun = found.end()
+    yield text[begun:]
+
+
 def _cut(paragraph: str) -> list[str]:
     if PRIVATE_KEY in paragraph:
         return [paragraph]
@@ -126,34 +143,43 @@ def _cut(paragraph: str) -> list[str]:
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decodes UTF-8, UTF-16 with a byte order mark, or Shift JIS (older Japanese Windows).
+    """Decodes UTF-8, UTF-16 with a byte order mark, or a Japanese encoding.
 
     Raises:
         InvalidInput: the data is in none of these encodings.
     """
-    for encoding in ("utf-16",) if data[:2] in UTF_16_MARKS else ENCODINGS:
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
+    check_kind(data, name)
+    if read := _read_as(data, is_whole=True):
+        return read[1]
+    raise not_text(name)
+
+
+def not_text(name: str) -> InvalidInput:
+    return InvalidInput("{} is not text in UTF-8, UTF-16 or a Japanese encoding", "", "Save it as UTF-8", name)
 
 
 def encoding_of(head: bytes) -> str | None:
     """The encoding of a text that begins with these bytes, the last character of which may be cut off; None if it is no text."""
-    for encoding in ("utf-16",) if head[:2] in UTF_16_MARKS else ENCODINGS:
-        try:
-            codecs.getincrementaldecoder(encoding)().decode(head)
-        except UnicodeDecodeError:
-            continue
-        return encoding
-    return None
+    read = _read_as(head)
+    return read[0] if read else None
 
 
 def decoded_head(head: bytes) -> str:
     """The text that a file begins with; empty if it is no text."""
-    encoding = encoding_of(head)
-    return codecs.getincrementaldecoder(encoding)().decode(head) if encoding else ""
+    read = _read_as(head)
+    return read[1] if read else ""
+
+
+def _read_as(data: bytes, *, is_whole: bool = False) -> tuple[str, str] | None:
+    """The encoding and the text. Japanese files that are not UTF-8 nearly always come from older Windows programs."""
+    seeming = _SEEMING.get((not_utf8(data) or (0, ""))[1], "")
+    order = ("utf-16",) if data[:2] in UTF_16_MARKS else (*filter(None, (seeming,)), "utf-8-sig", "cp932")
+    for encoding in order:
+        with suppress(UnicodeDecodeError):
+            text = codecs.getincrementaldecoder(encoding)().decode(data, final=is_whole)
+            if encoding != "euc_jp" or len(_KANA.findall(text)) >= _LEAST_KANA * sum(one > "\x7f" for one in text):
+                return encoding, text
+    return None
 
 
 def _is_json(text: str) -> bool:
@@ -167,14 +193,18 @@ def _is_json(text: str) -> bool:
 
 def _read_file(source: Source, name: str) -> Iterator[ImportItem]:
     if PurePosixPath(name).suffix.lower() == ".json":
-        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another --format", name)))
+        yield ImportItem(name, refused=str(InvalidInput("{} is not read as a text", "it is JSON", "Choose another format", name)))
         return
     text = storable(decoded(whole(source, name), name).replace("\r\n", "\n").replace("\r", "\n"))
     fields = file_fields(name, source.changed(name))
     if _is_json(text):
         yield ImportItem(name, refused="It is JSON, no text. Name its format, or leave it out.")
         return
+    numbers = Counter[str]()
     for paragraph in paragraphs(text):
         for part in _cut(paragraph):
             if content := part.strip():
-                yield ImportItem(name, {"content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})
+                numbers[content] += any(map(str.isalnum, content))
+                # Those that are said again; what has no word, such as a line of stars, is stored once.
+                key = {"key": key_of(FORM, name, content, str(numbers[content]))} if numbers[content] > 1 else {}
+                yield ImportItem(name, {**key, "content": content, **fields, "metadata": {ORIGIN: {"format": FORM, "file": name}}})

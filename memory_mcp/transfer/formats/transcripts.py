@@ -37,7 +37,7 @@ def is_transcript(head: bytes) -> bool:
 
 def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
     session = name.rpartition("/")[2].rpartition(".")[0]
-    turns: dict[str, tuple[str, Message]] = {}
+    turns: dict[str, tuple[str, str, Message]] = {}
     for number, entry in _entries(source, name):
         where = f"{name}, line {number}"
         if entry is None:
@@ -45,18 +45,21 @@ def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
             continue
         session = _session(entry) or session
         for turn in _turns(entry):
-            # A client writes a message again when it grows: the last one counts.
-            turns[turn.id or str(len(turns) + 1)] = (where, turn)
-    for identity, (where, turn) in turns.items():
+            # A client writes a message again when it grows: the last one counts. One that goes on with a session copies it before its own.
+            identity = turn.id or str(len(turns) + 1)
+            turns[identity] = (where, turns[identity][1] if identity in turns else session, turn)
+    sessions = sorted({session for _, session, _ in turns.values()} | {session})
+    for identity, (where, begun_in, turn) in turns.items():
         said = Turn(
             (me or "user") if turn.by_user else turn.speaker,
             turn.text,
             turn.said_at,
-            session,
-            (session, identity),
+            begun_in,
+            (begun_in, identity),
             import_rows.role_of(me, turn.by_user is True),
-            origin={"conversation": session, "message": turn.id},
+            origin={"conversation": begun_in, "message": turn.id},
             tags=(turn.speaker,),
+            former=tuple((other, identity) for other in sessions if turn.id and other != begun_in),
         )
         yield from turn_items(FORM, where, said)
 

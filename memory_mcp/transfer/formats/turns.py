@@ -1,25 +1,25 @@
 """What is common to chats: who said what and when becomes a row, equal messages are numbered, and what a program wrote is counted."""
 
 import codecs
+import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from memory_mcp.errors import InvalidInput
 from memory_mcp.llm.thoughts import without_thoughts
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import NO_OBJECT, ImportItem, ReadOptions, objects, text_in
-from memory_mcp.transfer.formats.json_stream import OTHER_FILES, each_file
+from memory_mcp.transfer.formats.json_stream import each_file
 from memory_mcp.transfer.formats.marks import without_marks
 from memory_mcp.transfer.formats.recognition import HEAD_BYTES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.text_files import encoding_of
+from memory_mcp.transfer.formats.text_files import encoding_of, not_text
+from memory_mcp.transfer.line_fields import FORMER_KEYS_LIMIT
 from memory_mcp.wording import sentence
 
 BRANCHES, HIDDEN = "messages of branches that are not shown", "system and hidden messages"
@@ -74,8 +74,8 @@ def kind_in_words(words: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What somebody said. `said_at` is ISO text; `identity` tells it from all others of the same format; `left_out` are the kinds of what it
-    has beside its text."""
+    """What somebody said. `said_at` is ISO text; `identity` tells it from all others of the same format, and `former` are identities under which it
+    may be stored instead; `left_out` are the kinds of what it has beside its text."""
 
     speaker: str | None
     text: str
@@ -86,6 +86,7 @@ class Turn:
     left_out: tuple[str, ...] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()  # else the format's name
+    former: tuple[tuple[str, ...], ...] = ()
 
 
 def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
@@ -106,6 +107,7 @@ def turn_items(form: str, where: str, turn: Turn) -> Iterator[ImportItem]:
         kind="conversation",
         tags=[*(turn.tags or (form,))],
         origin=turn.origin,
+        former=[(form, *identity) for identity in turn.former],
     )
 
 
@@ -160,9 +162,11 @@ def conversation_items(
     options: ReadOptions,
     names: tuple[str, str],
     begun: str | None,
+    former_sessions: Collection[str] = (),
 ) -> Iterator[ImportItem]:
     """The rows of a conversation with an assistant: the user's name is that of the options, else the message's, else the first of `names`, else
-    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning."""
+    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning. In a former session only
+    what has an id is known again: numbers depend on what else was there."""
     for number, message in enumerate(messages, start=1):
         by_user = message.by_user if message.by_user is not None else number % 2 == 1
         speaker = (options.me or message.speaker or names[0] or "user") if by_user else message.speaker or names[1]
@@ -176,8 +180,14 @@ def conversation_items(
             import_rows.role_of(speaker, by_user),
             (*message.left_out, *[THOUGHTS] * (said is not message.text)),
             {"conversation": session, "title": title, "message": message.id, **message.origin},
+            former=tuple((former, message.id) for former in former_sessions if message.id and former != session),
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
+
+
+def named_by_newest(names: Sequence[str]) -> Sequence[str]:
+    """The names that a conversation may have had while its newest message named it, given those of its messages, first to last: of long ones the latest."""
+    return names[-FORMER_KEYS_LIMIT + 1 :]
 
 
 def path_to_last(nodes: Mapping[str, Mapping[str, Any]], last: Any, parent: str, said_at: Callable[[str], Any]) -> list[str]:
@@ -213,9 +223,16 @@ class Equals:
         return str(self._counts[same])
 
 
-def in_zone(local: datetime, zone: ZoneInfo | None) -> str:
+def in_zone(local: datetime, zone: tzinfo | None) -> str:
     """A local time as ISO text, with the offset of the zone; without a zone it has none, and the server's counts."""
     return local.replace(tzinfo=zone).isoformat()
+
+
+def zoned(time: str | None, zone: tzinfo | None) -> str | None:
+    """ISO text with the offset of the zone if it has none; what is none stays."""
+    with suppress(ValueError):
+        return time if time is None or (local := datetime.fromisoformat(time)).tzinfo else in_zone(local, zone)
+    return time
 
 
 def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
@@ -227,17 +244,17 @@ def text_lines(source: Source, name: str) -> Iterator[tuple[int, str]]:
     with source.open(name) as file:
         encoding = encoding_of(file.read(HEAD_BYTES))
     if encoding is None:
-        raise InvalidInput("{} is not text in UTF-8, UTF-16 or Shift JIS", "", "Save it as UTF-8", name)
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    rest, number = "", 0
+        raise not_text(name)
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(errors="replace"), translate=True)
+    rest, number = "", 1
     for block in chain(blocks(source, name), [b""]):
         *complete, rest = (rest + decoder.decode(block, final=not block)).split("\n")
-        if len(rest) > LINE_CHARACTERS or (rest and not block):
-            complete.append(rest)
-            rest = ""
         for line in complete:
+            yield number, line
             number += 1
-            yield number, line.removesuffix("\r")
+        if len(rest) > LINE_CHARACTERS or (rest and not block):
+            yield number, rest
+            rest = ""
 
 
 class FurtherLines:
@@ -260,15 +277,14 @@ class FurtherLines:
         """The refusal of what was counted."""
         if self.left_out:
             yield ImportItem(
-                where, refused=sentence("{} lines after it are not read: no message of this program is so long.", f"{self.left_out:,}")
+                where,
+                refused=sentence(
+                    "{} lines after it are not read (a long line counts in parts): no message of this program is so long.",
+                    f"{self.left_out:,}",
+                ),
             )
 
 
 def files_read(source: Source, recognizes: Callable[[Head], bool], read: Callable[[str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
-    """What `read` yields for each file that is recognized; a single file always is. Others are left out, pictures by their kind."""
-    return each_file(source, read, lambda name: recognizes(Head(source, name)), _kind_of_file)
-
-
-def _kind_of_file(name: str) -> str:
-    kind = media_kind(PurePosixPath(name).name)
-    return kind if kind and kind != "files" else OTHER_FILES
+    """What `read` yields for each file that is recognized; a single file always is. Others are left out: what they are is told by the messages."""
+    return each_file(source, read, lambda name: recognizes(Head(source, name)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
 
-from memory_mcp.transfer.formats.clock import TIME, DayOrder, at_time, day_of, hour_of
+from memory_mcp.transfer.formats.clock import TIME, DayOrder, at_time, day_of_phone, hour_of
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
@@ -36,6 +36,8 @@ _OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u206
 )
 _DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|[年년] ?)(?P<middle>\d{1,2})(?:[/.\-] ?|[月월] ?)(?P<last>\d{1,4})[.日일]?"
 _START = re.compile(rf"{MARK}?(?P<open>\[)?{_DATE}(?:,|،)? {{0,2}}{TIME}(?:\]| [\-–—]) (?P<rest>.*)", re.DOTALL)
+# A name has no quotation marks that are still open: Ken changed the subject from "a: b".
+_NAME = re.compile(r'\A(?:[^„“「『«"]|„[^“]*“|“[^”]*”|「[^」]*」|『[^』]*』|«[^»]*»|"[^"]*")*')
 _FILE = re.compile(r"(\S.{0,120}\.[A-Za-z0-9]{2,5}) \([^()]{1,60}\)")
 _BRACKETED = re.compile(r"<([^<>]{1,80})>")
 _EDITED = re.compile(
@@ -44,7 +46,7 @@ _EDITED = re.compile(
 # In other languages: words behind several messages.
 _ENDING = re.compile(r"(?<=\S) (<[^<>\n]{9,80}>)\Z")
 _DELETED = re.compile(
-    r"(?:You deleted this message|This message was deleted|このメッセージ[はを]削除(?:されました|しました)|メッセージ[をは]削除(?:しました|されました)|"
+    r"(?:You deleted this message|This message was deleted(?: by admin .{1,60})?|このメッセージ[はを]削除(?:されました|しました)|メッセージ[をは]削除(?:しました|されました)|"
     r"(?:Du hast diese|Diese) Nachricht (?:wurde )?gelöscht|Eliminaste este mensaje|Se eliminó este mensaje|Ce message a été supprimé|"
     r"Vous avez supprimé ce message|(?:Essa m|M)ensagem (?:foi )?apagada|Você apagou esta mensagem|(?:Questo messaggio è stato|Hai) eliminato(?: questo messaggio)?|"
     r"삭제된 메시지입니다|이 메시지는 삭제되었습니다|(?:[此這]則?|)訊息已刪除|你已刪除[此這]則?訊息|[此该]消息已删除|您?已?删除了?[此该这]条?消息|"
@@ -58,9 +60,10 @@ _CALL = re.compile(
 )
 # What Android writes like a text.
 _UNMARKED = re.compile(
-    r"(?P<poll>POLL:\n.{1,300}\nOPTION: )|(?P<place>(?:live )?location(?: shared|: https?://maps\S+)\s*\Z)|Waiting for this message\.",
+    r"(?P<poll>POLL:\n.{1,300}\nOPTION: )|(?P<place>(?:live )?location(?: shared|: https?://maps\S+)\s*\Z)|(?P<call>Missed (?:group )?(?:voice|video) call\.?\Z)|Waiting for this message\.",
     re.DOTALL,
 )
+_KIND_OF_UNMARKED = {"poll": "polls", "place": "locations", "call": "calls", None: "messages that did not arrive"}
 # What every chat begins with names calls, too: メッセージと通話はエンドツーエンドで暗号化されています。
 _ENCRYPTED = re.compile(r"crypt|暗号|加密|암호|schlüssel|cifrad|cript|chiffr|crittogr|sleutel|एन्क्रिप्ट|مشفر", re.IGNORECASE)
 _TITLE = re.compile(r"^(?:WhatsApp[\- ]?Chat(?: -|[\- ](?:with|mit|con|com|avec))?|WhatsApp ?Chat|WhatsApp) ", re.IGNORECASE)
@@ -94,7 +97,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         where = f"{name}, line {message.number}"
         said_at = _moment(message.start, day_in)
         if said_at is None:
-            yield ImportItem(where, refused="It has no day or no time that there is.")
+            yield ImportItem(where, refused="It has no day or no time that there is; days of the Islamic calendar are not read.")
             continue
         speaker, text, kinds = _said("\n".join(message.rest.lines), endings)
         written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
@@ -139,7 +142,7 @@ def _said(rest: str, endings: Counter[str]) -> tuple[str | None, str, tuple[str,
     speaker, colon, text = rest.removeprefix(MARK).partition(": ")
     if not colon or len(speaker) > 100 or "\n" in speaker:
         speaker, colon, text = rest.removeprefix(MARK).partition(":\n")
-    if not colon or len(speaker) > 100 or "\n" in speaker or speaker.count('"') % 2:  # Ken changed the subject from "a: b"
+    if not colon or len(speaker) > 100 or "\n" in speaker or not _NAME.fullmatch(speaker):
         return None, "", ("calls" if _is_call(rest) else "notices",)
     said = _EDITED.sub("", text.rstrip())
     if (ending := _ENDING.search(said)) and endings[ending[1]] > 1:
@@ -166,7 +169,7 @@ def _unmarked(text: str) -> tuple[str, tuple[str, ...]]:
     if _DELETED.fullmatch(text.strip()):
         return "", ("deleted messages",)
     if notice := _UNMARKED.match(text):
-        return "", ("polls" if notice["poll"] else "locations" if notice["place"] else "messages that did not arrive",)
+        return "", (_KIND_OF_UNMARKED[notice.lastgroup],)
     return "" if text.strip() == "null" else text, ()
 
 
@@ -191,11 +194,11 @@ def _order(starts: Iterator[re.Match[str]]) -> Callable[[int, int, int], date | 
         is_year_first = is_year_first or first > 31
         order.add(first, middle, year)
     if is_year_first:
-        return day_of
+        return day_of_phone
     is_american = last and last["after"] and last["after"].isupper() and last[0].lstrip(f"{MARK}[").count("/") > 1
     if order.is_day_first(in_doubt=not is_american):
-        return lambda first, second, third: day_of(third, second, first)
-    return lambda first, second, third: day_of(third, first, second)
+        return lambda first, second, third: day_of_phone(third, second, first)
+    return lambda first, second, third: day_of_phone(third, first, second)
 
 
 def _moment(start: re.Match[str], day_in: Callable[[int, int, int], date | None]) -> datetime | None:

@@ -19,7 +19,7 @@ from memory_mcp.transfer.formats import Format
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, KindCount, LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import FormatPart, by_persona, forgetting, json_line, parts_of, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
-from memory_mcp.wording import sentence, shortened
+from memory_mcp.wording import clauses, sentence, shortened
 from memory_mcp.worker_processes import answer_server
 
 # Nothing of a file takes so long to read, up to the next entry, on a machine that has much else to do.
@@ -109,11 +109,7 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
             else:
                 kept.append(part)
         if not count and not unreadable:
-            yield Failed(
-                InvalidInput(
-                    "the file has nothing to import", "no text was found in the format {}", "Choose its format", of_formats[0].format
-                )
-            )
+            yield Failed(_nothing_in(left_out))
             return
         yield Counted(count)
         if size > KEPT_BYTES:
@@ -131,6 +127,14 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
         yield Failed(InvalidInput("the file can't be read", "something in it is nested too deeply", "Take it out"))
     except Exception as error:  # noqa: BLE001  whatever it is, the server says that it was not foreseen
         yield Failed(None, "".join(traceback.format_exception_only(error)).strip(), traceback.format_exc())
+
+
+def _nothing_in(left_out: LeftOut) -> InvalidInput:
+    if kinds := [sentence("{}: {}", sentence(counted.kind), counted.count) for counted in left_out.kinds()]:
+        return InvalidInput(
+            "the file has nothing to import", "all of it is left out: {}", "Of scans, make texts first (OCR)", clauses(kinds)
+        )
+    return InvalidInput("the file has nothing to import", "read in its format, it has no text", "Choose another format")
 
 
 def _parts(asked: Asked, of_formats: list[FormatPart], left_out: LeftOut) -> Iterator[Recognized | Part]:
@@ -163,7 +167,7 @@ def _items(asked: Asked, of_format: FormatPart, notes: list[str]) -> Iterator[Pl
     """The lines of the rows of a file, and its other items."""
     (_, items), *_ = by_persona(of_format, asked.options, notes.append, asked.persona)
     for item in map(without_deep_row, forgetting(items) if asked.forget_deleted else items):
-        yield item if item.row is None else (item.where[:PLACE_LIMIT], json_line(item.row)[: LINE_LIMIT_BYTES + 1])
+        yield item if item.row is None else (shortened(item.where, PLACE_LIMIT), json_line(item.row)[: LINE_LIMIT_BYTES + 1])
 
 
 def _json_lines(path: Path) -> Iterator[Placed]:

@@ -28,25 +28,30 @@ _ZONES = (
     "NZST=12 NZDT=13 EST=-5 EDT=-4 CST=-6 CDT=-5 MST=-7 MDT=-6 PST=-8 PDT=-7 BRT=-3"
 )
 _HOURS_AHEAD = dict(zone.split("=") for zone in _ZONES.split())
-_OFFSET = re.compile(rf" \(?(?:(?:GMT|UTC)([+-]\d{{1,2}}(?::?\d{{2}})?)|({'|'.join(_HOURS_AHEAD)}))\)?\Z")
-# A day with a time beside it, in words and forms of any language: 2 févr. 2026, 08:24:02 · Feb 2, 2026, 7:24:02 AM · 2026. 2. 2. 오후 4:24:02 · 02.02.2026, 8:24
+_OFFSET = re.compile(rf" \(?(?:(?:GMT|UTC|(?=[+-]\d{{2}}:\d{{2}}\Z))([+-]\d{{1,2}}(?::?\d{{2}})?)|({'|'.join(_HOURS_AHEAD)}))\)?\Z")
+# A day with a time beside it, in words and forms of any language: 2 févr. 2026, 08:24:02 · Feb 2, 2026, 7:24:02 AM · 2026. 2. 2. 오후 4:24:02 · 02.02.2026, 8:24 ·
+# 2 февраля 2026 г., 8:24 · 2026년 2월 2일 오후 4:24
 _NAME, _YEAR, _DATE = r"(?P<month>[^\W\d]{3,9})", r"(?P<year>\d{4})", r"(?P<day>\d{1,2})"
 _WITH_CLOCK = tuple(
-    re.compile(rf"{day}(?: à| um|,)? {{1,2}}{TIME}")
+    re.compile(rf"{day}(?: г\.)?(?: à| um|,)? {{1,2}}{TIME}")
     for day in (
-        rf"{_YEAR}(?:[./-]|年) ?(?P<month>\d{{1,2}})(?:[./-]|月) ?{_DATE}[.日]?",
+        rf"{_YEAR}(?:[./-]|年|년) ?(?P<month>\d{{1,2}})(?:[./-]|月|월) ?{_DATE}[.日일]?",
         rf"{_DATE}\.? (?:de )?{_NAME}\.?,?(?: de)? {_YEAR}",
         rf"{_NAME}\.? {_DATE},? {_YEAR}",
         rf"{_DATE}\.(?P<month>\d{{1,2}})\.{_YEAR}",
     )
 )
 _MONTHS_ELSEWHERE = "ene=1 gen=1 janv=1 fév=2 fev=2 mär=3 mrz=3 avr=4 abr=4 mai=5 mag=5 giu=6 juin=6 juil=7 lug=7 ago=8 aoû=8 set=9 okt=10 ott=10 out=10 dez=12 dic=12 déc=12"
-_MONTHS = MONTHS | {name: int(number) for name, _, number in (month.partition("=") for month in _MONTHS_ELSEWHERE.split())}
+_MONTHS_IN_RUSSIAN = "янв=1 фев=2 мар=3 апр=4 мая=5 июн=6 июл=7 авг=8 сен=9 окт=10 ноя=11 дек=12"
+_MONTHS = MONTHS | {
+    name: int(number) for name, _, number in (month.partition("=") for month in f"{_MONTHS_ELSEWHERE} {_MONTHS_IN_RUSSIAN}".split())
+}
 _ZONE = ZoneInfo("UTC")
 # What is read the same on both days needs no other day to be understood.
 _ONE_DAY, _ANOTHER = datetime(2001, 3, 7, 1, tzinfo=UTC), datetime(2018, 10, 23, 1, tzinfo=UTC)
 # A day anywhere in a title: in figures, without separators only with all its zeros.
 _DAY = re.compile(r"(?<!\d)(\d{4})(?:[-_./年](\d{1,2})[-_./月](\d{1,2})|(\d\d)(\d\d))(?!\d)")
+_DAY_OF_ERA = re.compile(r"(?:明治|大正|昭和|平成|令和) ?(?:\d{1,2}|元)年 ?\d{1,2}月 ?\d{1,2}日")
 _TITLE_WORDS = 8
 # A day by itself has its year: in four figures, behind an era or a separator.
 _HAS_YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)|\d ?[年月日/.\-]|['’]\d")
@@ -81,6 +86,8 @@ def day_in_title(title: str) -> str | None:
         year, *further = filter(None, written.groups())
         if day := _iso_day("-".join([year, *(part.zfill(2) for part in further)])):
             return day
+    if of_era := _DAY_OF_ERA.search(title):
+        title = of_era[0]
     words = title[:LONGEST].replace("_", " ").split()[:_TITLE_WORDS]
     if not _HAS_YEAR.search(" ".join(words)):
         return None

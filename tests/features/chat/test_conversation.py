@@ -204,6 +204,12 @@ def test_a_class_that_can_not_be_loaded_fails_the_turn_and_another_model_goes_on
     assert text == "はい"
 
 
+def test_a_class_of_ones_own_that_can_not_call_tools_is_told_so(server, name):
+    model = "langchain_core.language_models.fake_chat_models:FakeListChatModel"
+    (events,) = run(Conversation(model, Connection(server.url, persona=name), arguments={"responses": ["はい"]}), saying("x"))
+    assert (kinds(events), events[0].why) == (["Failed", "TurnEnded"], "its class can't call tools")
+
+
 def test_what_was_stored_can_be_undone(talk):
     conversation = talk(remembering(), "はい", {"name": "recall", "args": '{"query": "苺"}'}, "ない")
     _, undone, events = run(conversation, saying("x"), Conversation.undo, saying("y"))

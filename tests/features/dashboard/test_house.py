@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from memory_mcp.domain import TOKEN_SCOPES
-from memory_mcp.search.signals import set_own_weights
+from memory_mcp.store.feedback import set_own_weights
 from memory_mcp.store.files.access_tokens import create_token, read_tokens
 
 pytestmark = pytest.mark.slow  # a server for each test

@@ -6,8 +6,8 @@ from unloaded_models import unloaded_models
 from memory_mcp.domain import Feedback
 from memory_mcp.errors import InvalidInput
 from memory_mcp.features.experience.weights import fit
-from memory_mcp.search.signals import own_weights, set_own_weights, with_own_weights
 from memory_mcp.store import feedback, memories
+from memory_mcp.store.feedback import own_weights, set_own_weights, with_own_weights
 
 
 @pytest.fixture

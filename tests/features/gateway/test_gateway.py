@@ -7,6 +7,7 @@ import sys
 from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -16,7 +17,7 @@ import pytest
 
 import memory_mcp
 from benchmarks.vendor import EVENTS, Answer, chunk, completion, streamed, vendor
-from memory_mcp.features.gateway import rows
+from memory_mcp.features.gateway import offered, rows
 from memory_mcp.language.budget import estimate_tokens
 from memory_mcp.server import call as server_call
 from memory_mcp.store.files.access_tokens import create_token, revoke_token
@@ -188,15 +189,36 @@ def test_a_vendor_gets_its_own_key_and_nothing_of_the_clients(http, model):
     assert not {"api-key", "cookie", "x-persona", "x-session", "x-memory"} & sent.keys()
 
 
+def test_headers_in_any_bytes_reach_the_vendor_and_name_the_conversation(http, model):
+    headers = {"X-Title": "僕のチャット".encode(), "User-Agent": "Caf\xe9".encode("latin-1"), "X-Session": b"Caf\xe9"}
+    client = Client(http, **headers)
+    client.say("海に行った")
+    assert model.headers[0]["x-title"].encode("latin-1").decode() == "僕のチャット"
+    assert model.headers[0]["user-agent"] == "Caf\xe9"
+    found = http.get("/api/memories", headers={"X-Persona": client.headers["X-Persona"]}).json()["memories"]
+    assert {memory["session_id"] for memory in found} == {"Caf\xe9"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_vendor_that_sends_on_to_another_address_is_an_error_and_not_followed(http, model, status):
+    model.steps = [Answer([b""], status, headers={"Location": f"{model.url}/other"})]
+    client = Client(http)
+    answer = client.post([{"role": "user", "content": "海に行った"}])
+    assert (answer.status_code, "another address" in answer.json()["error"]["message"]) == (502, True)
+    assert "location" not in answer.headers
+    assert (len(model.sent), client.stored()) == (1, [])
+
+
 def test_the_key_is_in_no_answer_even_where_the_vendor_repeats_it(http, model, gateway):
     cut = KEY.encode()
     model.steps = [
         Answer([b'{"error": "wrong key ', cut[:20], cut[20:], b'"}'], 401),
-        Answer([b"data: ", cut[:7], cut[7:], b"\n\n"], content_type=EVENTS, headers={"X-Echo": "no"}),
+        Answer([b"data: ", cut[:7], cut[7:], b"\n\n"], content_type=EVENTS, headers={"X-Echo": f"Bearer {KEY}"}),
     ]
     client = Client(http)
     assert client.post([{"role": "user", "content": "a"}]).content == b'{"error": "wrong key [key]"}'
-    assert client.post([{"role": "user", "content": "a"}], stream=True).content == b"data: [key]\n\n"
+    echoed = client.post([{"role": "user", "content": "a"}], stream=True)
+    assert (echoed.content, echoed.headers["x-echo"]) == (b"data: [key]\n\n", "Bearer [key]")
     for path in ("/api/config", "/ready", "/health"):
         assert KEY not in http.get(path).text
 
@@ -208,6 +230,8 @@ def test_models_are_listed_with_their_vendors(http, model):
     assert listed["data"][0]["owned_by"] == "us"
     assert http.get("/p/%E3%81%95/v1/models/lab/org/large").json()["id"] == "lab/org/large"
     assert http.get("/v1/models/lab/other").json()["error"]["code"] == "model_not_found"
+    for persona in ("{{LIBRECHAT_USER_NAME}}", ""):  # before anybody has signed in
+        assert http.get("/v1/models", headers={"X-Persona": persona}).json() == listed
 
 
 # What is put in.
@@ -233,8 +257,6 @@ def test_what_was_put_in_stays_in_the_same_bytes_and_each_memory_is_put_in_once(
         client.say(asked)
     for earlier, later in zip(model.sent, model.sent[1:], strict=False):
         assert later.startswith(earlier[: earlier.rindex(b"]")])
-    whole = "\n".join(put_in(model))
-    assert all(whole.count(fact) == 1 for fact in ("苺が好き", "五月五日", "長野で林檎", "ミケ"))
 
 
 def test_a_memory_stands_before_the_message_that_it_fits(http, model):
@@ -247,6 +269,57 @@ def test_a_memory_stands_before_the_message_that_it_fits(http, model):
     assert "林檎" in model.messages[3]["content"]
     client.say("ありがとう")
     assert [m["role"] for m in model.messages] == [*roles, "assistant", "user"]
+
+
+REFUSED = b'{"error": {"message": "System message must be at the beginning."}}'
+
+
+def strict(asked):
+    """A model whose template takes one message of the system, at the beginning, as many local ones do."""
+    roles = [message["role"] for message in asked["messages"]]
+    return Answer([REFUSED], 400) if "system" in roles[1:] else "はい。"
+
+
+@pytest.mark.parametrize("system", ["あなたはさくら。", [{"type": "text", "text": "あなたはさくら。"}], ""])
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_model_that_takes_one_message_of_the_system_gets_what_is_put_in_inside_the_clients_messages(http, model, system, stream):
+    client = Client(http, system=system)
+    for fact in ("健太は苺が好きだ", "祖母は長野で林檎を作っている"):
+        client.remember(fact)
+    model.steps = [strict] * 9
+    for text in ("健太は何が好きだっけ", "祖母は何を作っているんだっけ", "ありがとう"):
+        client.say(text, stream=stream)
+        client.messages[-1]["content"] = "はい。"
+        if text == "健太は何が好きだっけ":
+            client.remember("海老にはアレルギーがある")
+    client.say([{"type": "text", "text": "海老のアレルギーの話、覚えてる？"}], stream=stream)
+    first, *_, last = model.messages
+    assert first["role"] == "system"
+    assert "苺" in json.dumps(first, ensure_ascii=False)
+    assert [message["role"] for message in model.messages[1:]] == ["user", "assistant"] * 3 + ["user"]
+    begin, said = last["content"]
+    assert begin["text"].startswith("[記憶")
+    assert "海老にはアレルギー" in begin["text"]
+    assert said["text"] == "海老のアレルギーの話、覚えてる？"
+    assert len(model.sent) == 5  # refused once, and known from then on
+    taken = [sent for sent, asked in zip(model.sent, model.asked, strict=True) if isinstance(strict(asked), str)]
+    for earlier, later in pairwise(taken):
+        assert later.startswith(earlier[: earlier.rindex(b"]")]), (
+            print(json.dumps(json.loads(earlier), ensure_ascii=False)),
+            print(json.dumps(json.loads(later), ensure_ascii=False)),
+        )
+
+
+def test_the_refusal_of_a_vendor_that_takes_nothing_is_its_first(http, model):
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [Answer([REFUSED], 400), Answer([b"slow down"], 429, "text/plain")]
+    answer = client.post([{"role": "user", "content": "健太は何が好きだっけ"}])
+    assert (answer.status_code, answer.content) == (400, REFUSED)
+    assert client.stored() == ["健太は苺が好きだ"]
+    client.say("健太は何が好きだっけ")
+    assert model.messages[-1] == {"role": "user", "content": "健太は何が好きだっけ"}
+    assert "苺" in put_in(model)[0]
 
 
 def test_nothing_is_put_in_where_nothing_fits(http, model):
@@ -353,6 +426,66 @@ def test_a_conversation_that_is_resent_regenerated_edited_and_left_is_stored_as_
         for e in ("", "echo: ")
         for n, w in (("一つ目", "海"), ("二つ目", "川"), ("三つ目", "空"), ("四つ目", "花"))
     )
+
+
+def test_two_conversations_that_began_alike_and_go_on_by_turns_are_both_kept(http, model, gateway):
+    one, other = Client(http), Client(http)
+    model.steps = ["一人目への答え", "二人目への答え"]
+    for client in (one, other):
+        client.say("おはよう")
+    for number in range(1, 4):
+        one.say(f"一人目の{number}回目の話")
+        other.say(f"二人目の{number}回目の話")
+        gateway.clock.now += timedelta(minutes=1)
+    said = [f"{who}の{number}回目の話" for who in ("一人目", "二人目") for number in range(1, 4)]
+    told = [text for text in one.stored() if "回目" in text]
+    assert told == sorted([*said, *(f"echo: {text}" for text in said)])
+    del one.messages[-2:]
+    one.say("一人目の別の話")
+    assert sorted({*said, "一人目の別の話"} - set(one.stored())) == ["一人目の3回目の話"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Session": "room"}])
+def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_turn_once(http, model, gateway, headers):
+    client = Client(http, **headers)
+
+    def say(text):
+        sent = f"[{gateway.clock.now:%H:%M}] {text}"
+        client.messages.append({"role": "user", "content": sent})
+        client.again()
+        client.messages[-2]["content"] = text
+        gateway.clock.now += timedelta(minutes=1)
+        return [sent, f"echo: {sent}"]
+
+    kept = [*say("一つ目の話"), *say("二つ目の話"), *say("三つ目の話")]
+    say("四つ目の話")
+    del client.messages[-2:]
+    kept += say("四つ目の話")
+    assert client.stored() == sorted(kept)
+
+
+@pytest.mark.parametrize("names", [(), ("健太", "葵")])
+def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, gateway, names):
+    client = Client(http)
+    texts = [f"{number}番目の話" for number in range(1, 5)]
+    said = [{"role": "user", "content": text, **({"name": names[at % 2]} if names else {})} for at, text in enumerate(texts)]
+    for number in (1, 2, 2, 4):  # the second is asked again, the third was never asked alone
+        client.post(said[:number]).raise_for_status()
+        gateway.clock.now += timedelta(minutes=1)
+    assert client.stored() == sorted([*texts, *(f"echo: {texts[at]}" for at in (0, 1, 3))])
+    client.post([*said, {"role": "assistant", "content": f"echo: {texts[3]}"}, {"role": "user", "content": "最後の話"}])
+    found = http.get("/api/memories", headers=client.headers).json()["memories"]
+    assert len(found) == 9
+    assert len({memory["session_id"] for memory in found}) == 1
+
+
+def test_what_was_said_and_answered_in_one_row_stays_one_turn(http, model, gateway):
+    client = Client(http, **{"X-Session": "room"})
+    one, two = ({"role": "user", "content": f"{number}番目の話"} for number in (1, 2))
+    for said in ([one, two], [one], [one, two]):  # its user takes out the second, and puts it back
+        client.post(said)
+        gateway.clock.now += timedelta(minutes=1)
+    assert client.stored().count("2番目の話") == 1
 
 
 def as_sillytavern(*said, prompt=""):
@@ -477,6 +610,36 @@ def test_an_answer_that_breaks_off_or_fails_stores_nothing(http, model, stream):
     assert client.stored() == []
 
 
+WHOLE = streamed("短い答え")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind"),
+    [
+        (WHOLE, "Text/Event-Stream; charset=UTF-8"),
+        ([b": comment\r\n\r\ndata:\r\n\r\n", *(piece.replace(b"\n", b"\r\n") for piece in WHOLE)], EVENTS),
+        ([b"event: message\nid: 1\nretry: 3\n", *(piece.replace(b"data: ", b"data:").replace(b"\n", b"\r") for piece in WHOLE)], EVENTS),
+        ([*WHOLE[:-2], b"data: [DONE]"], EVENTS),
+        (WHOLE[:-1], EVENTS),
+        ([completion("短い答え", None)], "application/json"),
+    ],
+)
+def test_an_answer_that_is_whole_is_kept_however_its_vendor_writes_it(http, model, pieces, kind):
+    model.steps = [Answer(pieces, content_type=kind)]
+    client = Client(http)
+    assert client.post([{"role": "user", "content": "短い話をして"}], stream=kind != "application/json").content == b"".join(pieces)
+    assert client.stored() == sorted(["短い話をして", "短い答え"])
+
+
+@pytest.mark.parametrize("usage", [None, "x", {"prompt_tokens": "x"}, {"prompt_tokens": -1, "completion_tokens": 2}])
+def test_a_vendor_that_counts_oddly_is_passed_on_and_kept(http, model, usage):
+    body = json.dumps({**json.loads(completion("短い答え")), "usage": usage}).encode()
+    model.steps = [Answer([body])]
+    client = Client(http)
+    assert client.post([{"role": "user", "content": "短い話をして"}]).content == body
+    assert client.stored() == sorted(["短い話をして", "短い答え"])
+
+
 def test_an_answer_at_once_that_breaks_off_is_an_error_in_openais_form(http, model):
     model.steps = [Answer([completion("途中で切れる")[:40]], content_type="application/json", breaks_off=True)]
     reply = Client(http).post([{"role": "user", "content": "長い話をして"}], stream=False)
@@ -501,11 +664,12 @@ def test_a_client_that_hangs_up_ends_the_vendors_answer_and_stores_nothing(http,
     assert client.stored() == ["echo: 止めるよ", "止めるよ"]
 
 
-def test_a_model_that_calls_tools_is_one_turn_when_it_has_answered(http, model):
+@pytest.mark.parametrize(("text", "finish"), [(None, "tool_calls"), ("調べるね", "tool_calls"), ("調べるね", "stop")])
+def test_a_model_that_calls_tools_is_one_turn_when_it_has_answered(http, model, text, finish):
     client = Client(http)
     client.remember("健太の家は横浜にある")
     called = {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]}
-    model.steps = [Answer([completion(None, "tool_calls", **called)])]
+    model.steps = [Answer([completion(text, finish, **called)])]
     messages = [{"role": "user", "content": "健太の家の天気は？"}]
     answer = client.post(messages, tools=[{"type": "function", "function": {"name": "weather", "parameters": {}}}])
     assert answer.json()["choices"][0]["message"]["tool_calls"] == called["tool_calls"]
@@ -637,6 +801,41 @@ def test_the_clients_own_tools_pass_as_they_are_beside_those_that_are_offered(ht
     answer = client.post([{"role": "user", "content": "今日の天気は？"}], stream=stream, tools=[own])
     assert [len(asked["tools"]) for asked in model.asked] == [3, 1]
     assert answer.content == b"".join(weather.pieces)
+    assert client.stored() == []
+
+
+def test_a_model_that_recalls_without_end_has_to_answer(http, model, gateway):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    model.steps = [*(calling(False, called("recall", query="天気")) for _ in range(offered.ROUNDS)), "晴れだよ"]
+    client = Client(http)
+    client.say("今日の天気は？")
+    assert [asked.get("tool_choice") for asked in model.asked] == [*([None] * offered.ROUNDS), "none"]
+    assert {len(asked["tools"]) for asked in model.asked} == {2}
+    assert client.stored() == sorted(["今日の天気は？", "晴れだよ"])
+
+
+@pytest.mark.parametrize(("recall", "put"), [("each", [1, 2]), ("first", [1, 1]), ("off", [0, 0])])
+def test_at_which_messages_memories_are_put_in_is_a_setting(http, model, gateway, recall, put):
+    llm = gateway.runtime.config.current().model_dump(mode="json")["llm"]
+    gateway.configure(llm=llm, gateway={"recall": recall, "context_tokens": 50})
+    client = Client(http)
+    for fact in ("健太は苺が好きだ", "祖母は長野で林檎を作っている"):
+        client.remember(fact)
+    blocks = []
+    for asked in ("健太は何が好きだっけ", "祖母は何を作っているんだっけ"):
+        client.say(asked)
+        blocks.append(sum("指示ではない" in text and "前に" not in text for text in put_in(model)))
+    assert blocks == put
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html"])
+def test_a_vendor_that_refuses_after_a_call_of_ours_says_so_in_the_stream_that_has_begun(http, model, gateway, kind):
+    gateway.configure(llm=gateway.runtime.config.current().model_dump(mode="json")["llm"], gateway={"tools": True})
+    refusal = b'{"error":\n {"message": "slow down"}}'
+    model.steps = [calling(True, called("recall", query="天気"), text="待って"), Answer([refusal], 429, kind)]
+    client = Client(http)
+    answer = client.post([{"role": "user", "content": "今日の天気は？"}], stream=True)
+    assert answer.content == chunk({"content": "待って"}) + b"data: " + refusal.replace(b"\n", b" ") + b"\n\n"
     assert client.stored() == []
 
 
