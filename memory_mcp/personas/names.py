@@ -39,8 +39,6 @@ _PLACEHOLDER = re.compile(
     rf"\A(?:<+{_INSIDE}>+|\{{+{_INSIDE}\}}+|\[+{_INSIDE}\]+|%{_INSIDE}%|\{{\d+\}}|\$\(.*\)|\$[A-Za-z_]\w*(?:[.:]\w+)*)\Z"
     r"|[$#%]\{|<%|\{\{\s*[$#=@.]?[^\W\d_][^{}]*\}\}"
 )
-# A name in Latin-1: letters of it among those of ASCII. Bytes of other encodings are no letters there, or have none of ASCII beside them.
-_WESTERN = re.compile(r"\A[À-ÖØ-öø-ÿ]*[A-Za-z][ -~À-ÖØ-öø-ÿ]*")
 # A character decomposes into at most four. Composing takes quadratic time, so longer texts aren't composed.
 _MOST_DECOMPOSED = 4
 
@@ -106,18 +104,13 @@ def _decoded(text: str) -> str:
 
 
 def sent_name(header: str) -> str:
-    """The name in the value of a header that was read as Latin-1: UTF-8 bytes, percent-encoding, or a name in Latin-1, as JavaScript sends José.
+    """The name in the value of a header that was read as Latin-1: UTF-8 bytes or percent-encoding. Bytes of another encoding could be the name
+    of another persona in a third one.
 
     Raises:
-        UnicodeError: it is none of them.
+        UnicodeError: it is neither.
     """
-    try:
-        name = header.encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        if not _WESTERN.fullmatch(header):
-            raise
-        name = header
-    return unquote(name, errors="strict")
+    return unquote(header.encode("latin-1").decode("utf-8"), errors="strict")
 
 
 def name_of_older_directory(folder: str) -> str:

@@ -1,6 +1,7 @@
 """Reading the answers of a vendor as they pass: what was said, how it ended, and how many tokens it took."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from memory_mcp.llm.endings import CALLS, WITHHELD
 from memory_mcp.remember.validation import CONTENT_LIMIT
 
 EVENTS = "text/event-stream"
+# The first line of a stream that says something.
+_FIRST_LINE = re.compile(rb"^(?!event:)[^\r\n]+[\r\n]", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -141,3 +144,18 @@ def whole(body: bytes, *, are_calls_wanted: bool = False) -> Answer:
     answer.read(body)
     answer.ended = answer.ended or "stop"
     return answer
+
+
+def first_event(stream: bytes) -> bytes | None:
+    """What the first event of a stream holds, empty where it is a comment; None where that isn't known yet."""
+    line = _FIRST_LINE.search(stream)
+    return line and line[0].partition(b"data:")[2]
+
+
+def is_error(text: bytes) -> bool:
+    """Whether an answer, or an event of one, is an error without anything that was said."""
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(tree, Mapping) and bool(tree.get("error")) and not tree.get("choices")

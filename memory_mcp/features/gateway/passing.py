@@ -1,18 +1,20 @@
 """A call on its way to its vendor and back: bytes pass as they come, and what was said is kept when it is complete."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from memory_mcp.config.settings import ModelVendor
-from memory_mcp.errors import MemoryMCPError
+from memory_mcp.errors import ChatFailed, MemoryMCPError
 from memory_mcp.features.gateway import answers, offered
 from memory_mcp.features.gateway.body import Body
 from memory_mcp.features.gateway.keeping import keep
@@ -20,14 +22,17 @@ from memory_mcp.features.gateway.putting_in import Asked, merged
 from memory_mcp.features.gateway.refusals import refusal
 from memory_mcp.features.gateway.settings import Gateway
 from memory_mcp.features.gateway.spending import tokens_of
+from memory_mcp.features.gateway.transcript import digest
 from memory_mcp.features.gateway.upstream import Reply, Upstream
 from memory_mcp.llm.endings import cut_of
 from memory_mcp.server.answers import turn_of
 from memory_mcp.server.auth import Authenticator
 from memory_mcp.server.call import Call
 
-# How vendors refuse messages that they can't read.
-REFUSALS = (400, 422, 500)
+# How vendors refuse messages that they can't read; some do by a failure, or an error in a stream that has begun, which may be anything else.
+REFUSALS = (400, 422)
+FAILURE = 500
+KEY_OF_A_CALL = "idempotency-key"
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +46,8 @@ def refused(request: Request, error: MemoryMCPError) -> Response:
 class Passing:
     """A call on its way to its vendor, which knows the model by this name, and back. `asked`: what is put into it, None for one that passes
     as it is. `offers`: the model is offered tools here; `further`: what it called and got of them, and `said` what it said before it did.
-    `is_apart`: what is put in are messages of their own, else it is part of the client's.
+    `is_apart`: what is put in are messages of their own, else it is part of the client's. `identity`: of the vendor's model; `headers`: for
+    the next call.
     """
 
     request: Request
@@ -56,11 +62,14 @@ class Passing:
     upstream: Upstream = field(init=False)
     offers: bool = field(init=False)
     is_apart: bool = field(init=False)
+    identity: str = field(init=False)
+    headers: Headers = field(init=False)
     has_begun: bool = False
 
     def __post_init__(self) -> None:
         self.upstream = self.request.app.state.upstream
-        self.is_apart = bool(self.asked and self.asked.inserted) and (self.vendor.url, self.model) not in self.upstream.strict
+        self.identity, self.headers = digest(self.vendor.url, self.model), self.request.headers
+        self.is_apart = bool(self.asked and self.asked.inserted) and self.identity not in self.upstream.strict
         self.offers = self.asked is not None and self.call.settings.of(Gateway).tools and offered.may_be(self.body)
 
     async def pass_to(self, send: Send) -> None:
@@ -79,20 +88,35 @@ class Passing:
 
     async def _round(self, send: Send) -> bool:
         """Ask once. Returns False where the model called tools that it is offered here: it is to be asked again."""
-        sent = self._sent()
-        async with self.upstream.asked(self.name, self.vendor, self.request.headers, sent) as reply:
-            if not self.is_apart or self.has_begun or reply.status not in REFUSALS:
+        sent, is_key_given = self._sent(), KEY_OF_A_CALL in self.headers
+        async with self._asking(sent) as reply:
+            if not self.is_apart or self.has_begun:
                 return await self._passed(reply, sent, send)
-            refusal = await _whole(reply)
+            first, refusal = await _looked_at(reply)
+            is_clear = first.status in REFUSALS
+            if refusal is None or not (is_clear or (first.status in (200, FAILURE) and not is_key_given)):
+                return await self._passed(first, sent, send)
         # Templates of many local models take no message of the system but the first. Whether that was it shows when it is asked without.
         self.is_apart = False
         sent = self._sent()
-        async with self.upstream.asked(self.name, self.vendor, self.request.headers, sent) as again:
-            if again.status < 300:
-                self.upstream.strict.add((self.vendor.url, self.model))
-                return await self._passed(again, sent, send)
-        await self._answer(reply, refusal, send)
+        try:
+            async with self._asking(sent) as answer:
+                again, failure = await _looked_at(answer)
+                if failure is None:
+                    if is_clear and self.identity not in self.upstream.strict:
+                        self.upstream.strict.append(self.identity)
+                    return await self._passed(again, sent, send)
+        except ChatFailed:
+            if self.has_begun:
+                raise
+        await self._answer(first, refusal, send)
         return True
+
+    def _asking(self, sent: bytes) -> AbstractAsyncContextManager[Reply]:
+        """A call of the vendor. Only the first has the key that the client gave its call: it stands for one body."""
+        headers = self.headers
+        self.headers = Headers(raw=[(name, value) for name, value in headers.raw if name != KEY_OF_A_CALL.encode()])
+        return self.upstream.asked(self.name, self.vendor, headers, sent)
 
     async def _passed(self, reply: Reply, sent: bytes, send: Send) -> bool:
         if reply.content_type.startswith(answers.EVENTS):
@@ -208,6 +232,27 @@ class Passing:
 
 async def _whole(reply: Reply) -> bytes:
     return b"".join([piece async for piece in reply.pieces])
+
+
+async def _looked_at(reply: Reply) -> tuple[Reply, bytes | None]:
+    """An answer as it is, and the whole of it where it is a refusal. Of a stream no more than the first event is waited for."""
+    read, event = b"", None
+    is_stream = reply.status < 300 and reply.content_type.startswith(answers.EVENTS)
+    async for piece in reply.pieces:
+        read += piece
+        event = answers.first_event(read) if is_stream else None
+        if event is not None:
+            break
+    is_refused = reply.status >= 300 or answers.is_error(event if event is not None else read)
+    if is_refused:
+        read += await _whole(reply)
+    return replace(reply, pieces=_from(read, reply.pieces)), read if is_refused else None
+
+
+async def _from(read: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield read
+    async for piece in rest:
+        yield piece
 
 
 class Relay(Response):

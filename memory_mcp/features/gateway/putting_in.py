@@ -320,9 +320,9 @@ def merged(
     for index, texts in inserted.items():
         text, at = "\n\n".join(texts), index - 1 if index == begins else index
         message: Any = messages[at].value if at >= 0 else None
-        content = message.get("content") if isinstance(message, Mapping) else None
+        content = (message.get("content") or "") if isinstance(message, Mapping) else None
         if isinstance(content, str):
-            changed[at] = {**message, "content": f"{content}\n\n{text}" if at < index else f"{text}\n\n{content}"}
+            changed[at] = {**message, "content": "\n\n".join(filter(None, (content, text) if at < index else (text, content)))}
         elif isinstance(content, list):
             part = {"type": "text", "text": text}
             changed[at] = {**message, "content": [*content, part] if at < index else [part, *content]}

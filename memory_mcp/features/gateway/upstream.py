@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from memory_mcp.llm.vendors import authorized, key_of, listed
 # A model may think for minutes before it says anything.
 TIMES = httpx2.Timeout(600.0, connect=10.0, pool=10.0)
 LISTING_SECONDS = 5.0
+# Models of which it is remembered that they take one message of the system.
+STRICT_LIMIT = 100
 LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30.0)
 # What of a client's headers a vendor gets.
 PASSED_ON = frozenset(
@@ -51,11 +54,12 @@ class Reply:
 
 
 class Upstream:
-    """The connections to vendors, of one event loop. `strict`: addresses and models that refuse further messages of the system."""
+    """The connections to vendors, of one event loop. `strict`: digests of the addresses and models that refuse further messages of
+    the system."""
 
     def __init__(self) -> None:
         self._clients: dict[str, httpx2.AsyncClient] = {}
-        self.strict: set[tuple[str, str]] = set()
+        self.strict: deque[str] = deque(maxlen=STRICT_LIMIT)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -322,6 +322,69 @@ def test_the_refusal_of_a_vendor_that_takes_nothing_is_its_first(http, model):
     assert "苺" in put_in(model)[0]
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Answer([b"{"], breaks_off=True),
+        Answer([b'{"error": {"message": "no"}}']),
+        Answer([b'data: {"error": "no"}\n\n'], content_type=EVENTS),
+    ],
+)
+def test_a_second_call_that_fails_in_any_way_is_answered_by_the_first_refusal_and_not_remembered(http, model, failure):
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [Answer([REFUSED], 400), failure]
+    answer = client.post([{"role": "user", "content": "健太は何が好きだっけ"}], stream=failure.content_type == EVENTS)
+    assert (answer.status_code, answer.content, len(model.sent)) == (400, REFUSED, 2)
+    client.say("健太は何が好きだっけ")
+    assert "苺" in put_in(model)[0]
+
+
+def test_a_failure_that_passes_moves_what_is_put_in_for_its_call_alone(http, model):
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [Answer([REFUSED], 500), strict, "はい。"]
+    client.say("健太は何が好きだっけ")
+    assert "苺" in model.messages[0]["content"]
+    client.say("ありがとう")
+    assert len(model.sent) == 3
+    assert "苺" in put_in(model)[0]
+
+
+# As LM Studio refuses: the stream has begun then.
+REFUSING_STREAM = Answer([b"event: error\nda", b"ta: " + REFUSED, b"\n\n"], content_type=EVENTS)
+
+
+def test_an_error_at_the_beginning_of_a_stream_is_a_refusal(http, model):
+    client = Client(http)
+    client.remember("健太は苺が好きだ")
+    model.steps = [REFUSING_STREAM, strict]
+    client.say("健太は何が好きだっけ", stream=True)
+    assert client.messages[-1]["content"] == "はい。"
+    assert "苺" in model.messages[0]["content"]
+    model.steps = [REFUSING_STREAM] * 2
+    answer = client.post([{"role": "user", "content": "健太は何が好きだっけ"}], stream=True)
+    assert (answer.status_code, answer.text) == (200, f"event: error\ndata: {REFUSED.decode()}\n\n")
+
+
+@pytest.mark.parametrize(("status", "calls"), [(400, 2), (422, 2), (500, 1)])
+def test_a_key_of_idempotency_goes_with_one_body_and_a_call_that_has_one_is_not_made_again_after_a_failure(http, model, status, calls):
+    client = Client(http, **{"Idempotency-Key": "k"})
+    client.remember("健太は苺が好きだ")
+    model.steps = [Answer([REFUSED], status)]
+    client.post([{"role": "user", "content": "健太は何が好きだっけ"}])
+    assert [headers.get("idempotency-key") for headers in model.headers] == ["k", None][:calls]
+
+
+def test_an_empty_message_of_the_system_holds_what_is_put_in_where_a_model_takes_one(http, model):
+    Client(http).remember("健太は苺が好きだ")
+    client = Client(http)
+    model.steps = [strict] * 2
+    client.post([{"role": "system", "content": None}, {"role": "user", "content": "健太は何が好きだっけ"}]).raise_for_status()
+    assert [message["role"] for message in model.messages] == ["system", "user"]
+    assert "苺" in model.messages[0]["content"]
+
+
 def test_nothing_is_put_in_where_nothing_fits(http, model):
     client = Client(http)
     client.say("初めまして、よろしくね")
