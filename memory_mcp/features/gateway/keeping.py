@@ -127,7 +127,10 @@ class _Keeping:
         done = [operation for key in self._stored(connection, back) for operation in self._restored(connection, key)]
         kept = {*keys, *self._stored(connection, path)}
         gone = [key for key in self._stored(connection, left) if key not in kept]
-        return [*done, *forget_stored(connection, gone, LEFT, self.call.now)[1]]
+        found, forgotten = forget_stored(connection, gone, LEFT, self.call.now)
+        # What was in the trash before stays there when the client comes back: somebody forgot it.
+        rows.drop_keys(connection, left, [key for key, memory in found.items() if memory.deleted_at])
+        return [*done, *forgotten]
 
     def _restored(self, connection: apsw.Connection, key: str) -> Sequence[Operation]:
         memory = memories.by_keys(connection, [key]).get(key)

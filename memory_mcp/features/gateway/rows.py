@@ -126,6 +126,14 @@ def set_keys(connection: apsw.Connection, turn: int, reason: Reason, put: Sequen
     )
 
 
+def drop_keys(connection: apsw.Connection, turns: Iterable[int], keys: Sequence[str]) -> None:
+    """Take keys away from turns."""
+    wanted = json.dumps(list(turns)), json.dumps(keys)
+    connection.execute(
+        "DELETE FROM gateway_keys WHERE turn IN (SELECT value FROM json_each(?)) AND key IN (SELECT value FROM json_each(?))", wanted
+    )
+
+
 def _latest(connection: apsw.Connection, condition: str, name: str) -> list[Turn]:
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM gateway_turns WHERE id IN "

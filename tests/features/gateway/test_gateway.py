@@ -542,6 +542,23 @@ def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, g
     assert len({memory["session_id"] for memory in found}) == 1
 
 
+def test_what_a_user_forgot_of_a_branch_stays_forgotten_when_the_client_comes_back_to_it(http, model, gateway):
+    client = Client(http)
+    client.say("最初の話は海のこと")
+    begun = client.messages.copy()
+    client.say("暗証番号は4711だよ")
+    branch, client.messages = client.messages, begun
+    found = http.get("/api/memories", headers=client.headers).json()["memories"]
+    key = next(memory["key"] for memory in found if memory["content"] == "暗証番号は4711だよ")
+    http.delete("/api/memories", params={"keys": key}, headers=client.headers).raise_for_status()
+    client.say("別の話は森のこと")
+    gateway.clock.now += timedelta(minutes=1)
+    client.messages = branch
+    client.say("元の話に戻ろう")
+    assert "echo: 暗証番号は4711だよ" in client.stored()
+    assert "暗証番号は4711だよ" not in client.stored()
+
+
 def test_what_was_said_and_answered_in_one_row_stays_one_turn(http, model, gateway):
     client = Client(http, **{"X-Session": "room"})
     one, two = ({"role": "user", "content": f"{number}番目の話"} for number in (1, 2))
