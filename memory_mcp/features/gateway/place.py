@@ -79,10 +79,11 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
     parent: int | None = None
     for exchange in transcript.exchanges:
         rest = exchange
-        while (parent or is_running) and (parent, rest.digest) not in after and (told := _told(rest, parent, after)):
-            exchanges.append(Exchange(rest.said[: told[0]]))
-            found.append(told[1])
-            rest, parent = Exchange(rest.said[told[0] :], rest.answer), told[1].id
+        while (parent, rest.digest) not in after and (told := _told(rest, parent, after, latest, is_certain=bool(parent) or is_running)):
+            size, turn = told
+            exchanges.append(Exchange(rest.said[:size]))
+            found.append(turn)
+            rest, parent = Exchange(rest.said[size:], rest.answer), turn.id
         exchanges.append(rest)
         if exchange is not transcript.newest:
             turn = after.get((parent, rest.digest)) or answers.get((parent, digest(rest.answer))) or latest.get(rest.digest)
@@ -103,10 +104,19 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
     return Place(name, replace(transcript, exchanges=tuple(exchanges)), tuple(found), turn, parent, first, is_certain)
 
 
-def _told(exchange: Exchange, parent: int | None, after: Mapping[tuple[int | None, str], Turn]) -> tuple[int, Turn] | None:
-    """How many messages at the beginning of an exchange were answered before, without those after them, and their turn."""
-    beginnings = zip(range(1, len(exchange.said)), exchange.beginnings(), strict=False)
-    return next(((size, after[parent, said]) for size, said in beginnings if (parent, said) in after), None)
+def _told(
+    exchange: Exchange, parent: int | None, after: Mapping[tuple[int | None, str], Turn], latest: Mapping[str, Turn], *, is_certain: bool
+) -> tuple[int, Turn] | None:
+    """How many messages at the beginning of an exchange were answered before, without those after them, and their turn. Where it is not
+    `is_certain`, the words may be said anew, unless what follows them repeats what followed that turn."""
+    for size, said in reversed([*zip(range(1, len(exchange.said)), exchange.beginnings(), strict=False)]):
+        turn = after.get((parent, said))
+        if turn and is_certain:
+            return size, turn
+        turn = turn or (latest.get(said) if parent is None else None)
+        if turn and any((turn.id, further) in after for further in Exchange(exchange.said[size:]).beginnings()):
+            return size, turn
+    return None
 
 
 def _with_keys(connection: apsw.Connection, place: Place) -> Place:

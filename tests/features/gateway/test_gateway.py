@@ -559,6 +559,25 @@ def test_what_a_user_forgot_of_a_branch_stays_forgotten_when_the_client_comes_ba
     assert "暗証番号は4711だよ" not in client.stored()
 
 
+@pytest.mark.parametrize("window", [100, 4])
+def test_a_row_whose_answers_are_left_out_is_known_after_a_pause_and_without_its_beginning(http, model, gateway, window):
+    client = Client(http, **{"X-Session": "room"})
+    texts = [f"{number}番目の話" for number in range(9)]
+    for number in range(1, len(texts) + 1):
+        client.post([{"role": "user", "content": text} for text in texts[:number][-window:]]).raise_for_status()
+        gateway.clock.now += timedelta(hours=2 if number in (3, 6) else 0, minutes=1)
+    assert client.stored() == sorted([*texts, *(f"echo: {text}" for text in texts)])
+
+
+def test_a_row_goes_on_as_one_though_its_first_message_was_said_alone_before_a_pause(http, model, gateway):
+    client = Client(http, **{"X-Session": "room"})
+    texts = ["おはよう、いい天気だね", "散歩に行ってきたよ", "昼は蕎麦を食べたよ"]
+    for number in (1, 2, 3):
+        client.post([{"role": "user", "content": text} for text in texts[:number]]).raise_for_status()
+        gateway.clock.now += timedelta(hours=2 if number == 1 else 0, minutes=1)
+    assert [client.stored().count(text) for text in texts] == [2, 1, 1]
+
+
 def test_what_was_said_and_answered_in_one_row_stays_one_turn(http, model, gateway):
     client = Client(http, **{"X-Session": "room"})
     one, two = ({"role": "user", "content": f"{number}番目の話"} for number in (1, 2))
