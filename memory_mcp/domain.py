@@ -333,7 +333,7 @@ class Recalled:
     query that no memory holds. If the query names no
     entity, `meant` lists those that it probably means, each with its cosine. `relations` are the graph's relations of the entities that
     the query names, each a line such as `健太 > likes > 苺`. `embedder` names the model that was used in place of the configured one. `confidence`: whether
-    the hits hold what was asked for; None where nothing was searched.
+    the hits hold what was asked for; None where keys, a time, `date_range` or `mode=graph` chose them.
     """
 
     hits: tuple[Hit, ...]

@@ -1,12 +1,14 @@
-"""The steps of storing a memory: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations,
-operation, queue row) → log → similar memories. Related memories are looked up by the caller (search/related.py).
+"""The steps of storing a draft that `validation.draft` has checked: redact → split → one transaction (deduplicate; memory, chunks, lexical rows, entities and relations,
+operation, queue row) → log → similar memories. The caller then notes the conversation and looks up related
+memories (search/related.py), which may embed the text, for .3 s at most.
 
 An answer means that the memory is on the disk and can be found. A process that dies before the commit has stored nothing, and after it
 everything but perhaps the line of the log. What follows the commit (log, similar) never fails the answer, and a caller who has gone stops
 nothing: the next try finds the memory stored.
 
-The same write again is no second memory: a draft with the same content, source, session and time, which without a time of its own is the
-same for ten minutes only (`deduplication.settle`). It adds what is new in it to the stored memory (`_stored_again`). Vectors, and the
+The same write again is no second memory: a draft with the same content, source, session and `occurred_at`, without one only within ten
+minutes (`deduplication.settle`). It adds its relations, what it replaces and its expiry to the stored memory (`_stored_again`), whose tags,
+questions and importance stay. Vectors, and the
 queue's relations by a model, are made in the background (`index/sync.py`, `features/graph/background.py`).
 """
 
@@ -134,8 +136,8 @@ def _stored_again(connection: apsw.Connection, key: str, draft: Draft, now: date
     """Adds to the stored memory what a repeated write has that is new: relations, and what it replaces. The later expiry of both counts, and a
     write without one removes it.
 
-    The operation is an update if anything changed. Else a repetition more than ten minutes after the memory is recorded as a confirmation,
-    and an earlier one, a retry, is not.
+    The operation is an update if anything changed. Else a repetition more than ten minutes after the memory, which has a time of its
+    own, is recorded as a confirmation, and an earlier one, a retry, is not.
     """
     memory = memories.by_keys(connection, [key])[key]
     added = entity_linking.add_missing_relations(connection, memory.id, draft.relations, now) if draft.relations else ()

@@ -84,8 +84,8 @@ class Candidates:
     # Turn → the turn before it, where that is a question.
     answers: Mapping[Key, Key]
     # The score of a cross-encoder, and how far above all that it read that is.
-    rerank: Column
-    reranked: Column
+    cross_score: Column
+    cross_value: Column
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -144,11 +144,13 @@ def from_sources(search: Search) -> Candidates:
     """The candidates by meaning, words and named dates, each with all that is known of it."""
     question, time = search.question, search.parsed.time
     near = from_meaning(search.connection, search.meaning, question.filters, search.limit)
-    dated = from_named_dates(search.connection, time.dates, question.filters, search.limit if time.is_vague else CANDIDATES_PER_NAMED_DATE)
+    dated = from_named_dates(
+        search.connection, time.dates, question.filters, search.limit if time.is_only_time else CANDIDATES_PER_NAMED_DATE
+    )
     limit = 0 if question.mode == "semantic" and near else search.limit
-    words = {} if time.is_vague else from_words(search, limit, [*near, *dated])
+    words = {} if time.is_only_time else from_words(search, limit, [*near, *dated])
     found = rows_of(search, dict.fromkeys([*near, *dated, *words]), words=words)
-    days = time.days if time.is_vague and not (found.dates == 1.0).any() else ()
+    days = time.days if time.is_only_time and not (found.dates == 1.0).any() else ()
     written = dict.fromkeys(from_written_dates(search, days), search.parsed.spans)
     known = (memory_id for _, memory_id in found.keys)
     return rows_of(search, dict.fromkeys([*known, *written]), words=words, times=written) if written else found
@@ -219,8 +221,8 @@ def rows_of(
         judged=np.array([share for share, _ in opinion_of], np.float64),
         verdicts=[verdict for _, verdict in opinion_of],
         answers=_answers(search, by_id),
-        rerank=np.full(len(ids), np.nan),
-        reranked=np.zeros(len(ids)),
+        cross_score=np.full(len(ids), np.nan),
+        cross_value=np.zeros(len(ids)),
     )
 
 
@@ -256,7 +258,7 @@ def from_words(search: Search, limit: int, others: Sequence[int]) -> dict[int, f
     words = {memory_id: bm25 for memory_id, bm25 in twice.items() if memory_id in chosen}
     if assistants and len(rest) >= limit and len(by_people) < limit:
         words |= matches(replace(filters, other_sources=tuple(assistants)), limit)
-    if parsed.time.is_recent and not filters.date_range:
+    if parsed.time.wants_lately and not filters.date_range:
         # Of much that has its words, the best matches may all be old.
         words |= matches(replace(filters, date_range=parsed.time.dates[0]), limit)
     return words

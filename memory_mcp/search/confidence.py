@@ -4,7 +4,7 @@
 
 The evidence is of the first hits and compares them with the persona's other memories, never with a fixed score, so it means the same in a store of ten
 memories and of ten thousand. Weights and limits are fitted on questions with and without an answer by `python -m benchmarks.confidence`
-(docs/decisions/0074-confidence.md).
+(docs/decisions/0074-confidence.md). It is judged before `max_tokens` cuts the answer, and before `page.with_newer`.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,8 @@ BY_WORDS = Fitted(-1.78, Evidence(held=0.36, lacking=0.07, covered=1.89, dated=1
 
 @spanned("confidence")
 def confidence(scored: Scored, rows: Sequence[int], best: Best) -> Confidence | None:
-    """How sure the answer is that shows these rows, best first, of those that were read. None where it is not judged."""
+    """How sure the answer is that shows these rows, best first, of those that were read. None where a time, a date range or the
+    graph chose them (`is_judged`); "nothing like it" without a row."""
     if not scored.parsed.is_judged:
         return None
     if not rows:

@@ -58,7 +58,7 @@ class Floor:
         if self.by == "score":
             return scored.score
         candidates = scored.candidates
-        measured = np.nan_to_num(candidates.rerank) if self.by == "reranker" else np.nan_to_num(candidates.dense, nan=1.0)
+        measured = np.nan_to_num(candidates.cross_score) if self.by == "reranker" else np.nan_to_num(candidates.dense, nan=1.0)
         return np.where(candidates.dates > 0, 1.0, measured)
 
     def passing(self, scored: Scored, rows: Sequence[int]) -> Sequence[int]:
@@ -114,12 +114,12 @@ def _of_model(settings: Settings, name: str, otherwise: float = 0.0) -> float:
     return floors.get(name, next((least for model, least in floors.items() if own_name(model) == own_name(name)), otherwise))
 
 
-def read_best(stores: Stores, order: Order, floor: Floor, *, with_whole_pool: bool) -> Best:
-    """The memories that may be shown, or the whole pool, which only a cross-encoder needs: first as many as are shown, then others,
+def read_best(stores: Stores, order: Order, floor: Floor, *, with_whole_head: bool) -> Best:
+    """The memories that may be shown, or the whole head of the order, which only a cross-encoder needs: first as many as are shown, then others,
     if some say the same."""
     best, keys, count = Best(), order.scored.candidates.keys, order.scored.parsed.question.top_k
-    wanted = order.pool if with_whole_pool else floor.passing(order.scored, order.pool)[: count + SPARE_FOR_REPEATED]
-    for some in (wanted,) if with_whole_pool else (wanted[:count], wanted[count:]):
+    wanted = order.head if with_whole_head else floor.passing(order.scored, order.head)[: count + SPARE_FOR_REPEATED]
+    for some in (wanted,) if with_whole_head else (wanted[:count], wanted[count:]):
         time_limit.check()
         stores.each(lambda number, some=some: _read_from(stores, number, order, some, best), {keys[row][0] for row in some})  # type: ignore[misc]
         best.gone.update(row for row in some if row not in best.memories)
@@ -244,7 +244,7 @@ def statement_of(memory: Memory) -> Statement:
 
 def with_newer(recalled: Recalled, newer: Mapping[str, Memory], question: Question) -> Recalled:
     """The answer with what is newer than a hit, just before that hit, within the limits of the question. The hit names it in
-    `superseded_by`."""
+    `superseded_by`, in this answer only: both stay current. Within `top_k` what is newer may take the hit's own place."""
     if newer.keys().isdisjoint(hit.memory.key for hit in recalled.hits):
         return recalled
     among = {hit.memory.key: hit for hit in recalled.hits}

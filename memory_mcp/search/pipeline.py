@@ -1,16 +1,19 @@
 """A recall, from the question to the answer:
 
     parse the question → of each store: candidates → first order → what the graph associates with its best
-    → all stores in one table: sort → read the best → rerank: one signal more, the pool sorted again → page → what is newer, before its hit
+    → all stores in one table: sort → read the best → rerank: one signal more, the head sorted again → page
+    → before a hit what says that it no longer holds: a link `newer` (what a memory `supersedes` is never a hit)
 
 Each store, the persona's own and the pools that it reads, is read in short snapshots: one for the candidates, one for the best of them, one
 more for the entities of `mode=graph`, and one for how rare words are where there are several stores. No connection is held while a model
 works.
 
-The order is that of `signals.py`; only a reranker sorts again, and only the best. What is missing fails no recall; `degraded` names it:
+The order is that of `signals.py`; only a reranker sorts again, and only the best. What is missing fails no recall; `degraded` names it (a model that
+is null in config.json only where `mode` asks for it):
 
-    no model, one that fails, or one that does not know the language   by words alone, and `mode` says so
-    a reranker that fails, or has no time                              the order before it; with little time it reads fewer memories, or parts
+    no model, one that fails, or one that does not know the language   by words, names and dates: `mode` is `keyword`, unless it is `graph`
+    a reranker that fails, or has no time                              the order and the scores before it; with little time it reads the first
+                                                                       `top_k`, which stay before the rest, or parts of the texts
     a pool that can't be read                                          the other stores; without the persona's own store there is no answer
     a pool with vectors of another model                               its memories count by their words
 
@@ -75,13 +78,13 @@ def recall(
         return stores.answered(_by_keys(stores, question))
     parsed = parsed_question(question, now, settings)
     if parsed.is_for_latest:
-        return stores.answered(_latest(stores, parsed))
+        return stores.answered(_latest_memories(stores, parsed))
     with on_behalf_of(persona.name) if models.loaded or models.reranker else nullcontext():
         by_store = stores.each(lambda number: _search_store(stores, number, parsed, models, indexes))
         reference = _reference_store(by_store)
         order = _order_of_all(stores, by_store, reference, parsed)
         may_rerank = models.reranker is not None and _may_be_reranked(parsed)
-        best = read_best(stores, order, floor_for(settings, models, reference.meaning, reranked=False), with_whole_pool=may_rerank)
+        best = read_best(stores, order, floor_for(settings, models, reference.meaning, reranked=False), with_whole_head=may_rerank)
         reranked = _reranked(order, best, models, deadline)
         if reranked.done:
             order = order.sorted_again(reranked.candidates)
@@ -171,7 +174,7 @@ def _unmatched(search: Search, candidates: Candidates) -> tuple[str, ...]:
     """The words of the question that no memory has, and the dates of which there is none."""
     filters, time = search.question.filters, search.parsed.time
     # Where expired memories can't be moved to the trash, their words are still in the index.
-    has_index = not (time.is_vague or filters.unexpired_at)
+    has_index = not (time.is_only_time or filters.unexpired_at)
     words = unmatched(search.connection, time.informative, search.in_other_scripts) if has_index else ()
     if time.dates and search.question.mode != "graph" and not filters and not candidates.dates.any():
         return (*unmatched_dates(search.connection, time.date_words), *words)
@@ -219,7 +222,7 @@ def _may_be_reranked(parsed: ParsedQuestion) -> bool:
 
 
 def _reranked(order: Order, best: Best, models: Models, deadline: float | None) -> Reranked:
-    """The candidates with the signal of the cross-encoder, if it may and can read the pool; else as they are, with the reason."""
+    """The candidates with the signal of the cross-encoder, if it may and can read the head of the order; else as they are, with the reason."""
     time_limit.check()
     parsed = order.scored.parsed
     if not _may_be_reranked(parsed):
@@ -234,8 +237,8 @@ def _reranked(order: Order, best: Best, models: Models, deadline: float | None) 
     def short_passage_of(row: int) -> str:
         return short_passage(best.memories[row], parsed.shown_words, best.span_to_show(row, parsed.shown_words))
 
-    pool = best.still_there(order.pool)
-    return rerank(order.scored, pool, passage_of, short_passage_of, models.reranker, deadline)
+    head = best.still_there(order.head)
+    return rerank(order.scored, head, passage_of, short_passage_of, models.reranker, deadline)
 
 
 def _page(
@@ -253,8 +256,8 @@ def _page(
     relations = tuple(
         key_in(name, f"{line} ") if (name := stores.pool(number)) else line for number, each in by_store.items() for line in each.relations
     )
-    pool = best.still_there(order.pool)
-    passing = floor.passing(order.scored, pool)
+    head = best.still_there(order.head)
+    passing = floor.passing(order.scored, head)
     rows, repeated = distinct(passing, best.statements, question.top_k)
     hits = _hits(stores, order.scored, rows, best, question.max_tokens - sum(map(line_cost, relations)))
     lacking = (meaning.replaced.reason if meaning.replaced else None, meaning.skipped, reference.by_meaning.skipped, reranked.skipped)
@@ -268,7 +271,7 @@ def _page(
         relations=relations,
         unmatched=tuple(word for word in by_store[0].unmatched if all(word in each.unmatched for each in by_store.values())),
         meant=tuple((entity.name, near) for entity, near in reference.by_meaning.entities),
-        best_score=round(float(floor.measure(order.scored)[pool].max()), 4) if pool and not hits else None,
+        best_score=round(float(floor.measure(order.scored)[head].max()), 4) if head and not hits else None,
         embedder=meaning.replaced.name if meaning.replaced and meaning.index else None,
         confidence=confidence(order.scored, rows, best),
     )
@@ -336,12 +339,12 @@ def _by_keys(stores: Stores, question: Question) -> Recalled:
     missing = tuple(key for key in question.keys if key not in known)
     pools = {memory.key: stores.pool(number) for number, memory in known.values()}
     named = tuple(replace(hit, pool=pools[hit.memory.key]) for hit in hits)
-    return Recalled(named, "keys", False, (), 0, more=len(present) - len(hits), missing=missing)
+    return Recalled(named, "keys", reranked=False, degraded=(), index_lag=0, more=len(present) - len(hits), missing=missing)
 
 
-def _latest(stores: Stores, parsed: ParsedQuestion) -> Recalled:
+def _latest_memories(stores: Stores, parsed: ParsedQuestion) -> Recalled:
     """The latest memories that pass the filters; for a question such as 「最近何があった？」 first those of people, then those of an assistant."""
-    people_first = parsed.time.is_vague and parsed.people_first
+    people_first = parsed.time.is_only_time and parsed.people_first
     count = parsed.question.top_k + 1
 
     def read(number: int) -> list[Memory]:
@@ -357,4 +360,4 @@ def _latest(stores: Stores, parsed: ParsedQuestion) -> Recalled:
     shown = [(in_pool(pool, memory), 1.0, {"recent": True}) for pool, memory in listed[: parsed.question.top_k]]
     hits = within_budget(shown, parsed.question.detail, parsed.question.max_tokens)
     named = tuple(replace(hit, pool=pool) for hit, (pool, _) in zip(hits, listed, strict=False))
-    return Recalled(named, "recent", False, (), 0, more=len(listed[:count]) - len(hits))
+    return Recalled(named, "recent", reranked=False, degraded=(), index_lag=0, more=len(listed[:count]) - len(hits))

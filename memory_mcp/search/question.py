@@ -156,8 +156,8 @@ class QuestionTime:
     """What `query` says about time. `dates` are the spans that it names; `words` is the query without them, but for long ones. `looks_ahead`:
     it asks for what is to come.
 
-    `informative` is the query without all that was understood as time. `is_vague`: nothing else is asked for, so that time orders the
-    answer. `is_recent`: the latest of something is asked for. `date_words`: the words of its dates. `days`: how a text
+    `informative` is the query without all that was understood as time. `is_only_time`: nothing else is asked for, so that time orders the
+    answer. `wants_lately`: the latest of something is asked for. `date_words`: the words of its dates. `days`: how a text
     writes those of no certain year or week, as 「金曜は燃えるゴミの日」, `years` its years and longer times. `of_telling`: it asks for what was said
     on a day.
     """
@@ -167,8 +167,8 @@ class QuestionTime:
     informative: str
     dates: Sequence[TimeRange] = ()
     looks_ahead: bool = False
-    is_vague: bool = False
-    is_recent: bool = False
+    is_only_time: bool = False
+    wants_lately: bool = False
     date_words: Sequence[str] = ()
     days: Sequence[str] = ()
     years: Sequence[str] = ()
@@ -194,17 +194,17 @@ def time_of(query: str, now: datetime, zone: ZoneInfo) -> QuestionTime:
     asks_for_time = dates or lately or looks_ahead or _IS["last_time"].search(plain)
     undated = recognized.without(named) if named else words
     rest = normalise(undated) if dates else plain
-    is_vague = bool(asks_for_time) and _is_vague(_IS["plans"].sub(" ", _IS["last_time"].sub(" ", _IS["lately"].sub(" ", rest))))
-    if lately and not dates and not is_vague:
+    is_only_time = bool(asks_for_time) and _is_vague(_IS["plans"].sub(" ", _IS["last_time"].sub(" ", _IS["lately"].sub(" ", rest))))
+    if lately and not dates and not is_only_time:
         recent = _IS["last_time"].sub(" ", _IS["lately"].sub(" ", plain))
-        return QuestionTime(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], is_recent=True)
+        return QuestionTime(query, recent, recent, [TimeRange(shifted(now, -RECENT), now)], wants_lately=True)
     return QuestionTime(
         query,
         words,
         _IS["plans"].sub(" ", undated),
         dates,
         looks_ahead,
-        is_vague,
+        is_only_time,
         date_words=[query[places[each.start] : places[each.end]].strip() for each in named],
         days=[_day_written(recognized, each) for each in short if each.is_alone or len(each.spans) > 1],
         years=[*_years_written(spans), *(recognized.plain[each.start : each.end] for each in long)],
@@ -268,7 +268,7 @@ class ParsedQuestion:
     @property
     def is_for_latest(self) -> bool:
         """Nothing is asked for but the latest memories."""
-        return self.question.mode == "recent" and not self.question.query
+        return self.question.mode == "recent" and not (self.question.query or self.time.dates)
 
     @property
     def are_all_hits(self) -> bool:
@@ -277,7 +277,8 @@ class ParsedQuestion:
 
     @property
     def is_judged(self) -> bool:
-        """An answer says how sure it is: what passes a filter by time, or is near in the graph, is found whether or not it is like the question."""
+        """The answer says how sure it is. Not where a time, `date_range` or `mode=graph` chose its hits: those are found whether or not they are like
+        the question."""
         return not (self.are_all_hits or self.question.mode == "recent")
 
     @cached_property
@@ -318,7 +319,7 @@ class ParsedQuestion:
 def parsed_question(question: Question, now: datetime, settings: Settings) -> ParsedQuestion:
     """The question as it is searched. Where no word of it says what is asked for but the time, the time orders the answer."""
     time = time_of(question.query, now, settings.zone)
-    if question.mode == "auto" and time.is_vague:
+    if question.mode == "auto" and time.is_only_time:
         question = replace(question, mode="recent", query=time.words if time.dates else "")
     return ParsedQuestion(question, time, settings, now)
 

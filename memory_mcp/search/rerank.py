@@ -57,30 +57,30 @@ def rerank_deadline(settings: Settings, arrived: float) -> float | None:
 @spanned("rerank")
 def rerank(
     scored: Scored,
-    pool: Sequence[int],
+    head: Sequence[int],
     passage_of: Callable[[int], str],
     short_passage_of: Callable[[int], str],
     reranker: Reranker,
     deadline: float | None,
 ) -> Reranked:
-    """The candidates with the signal of the cross-encoder for the rows of the `pool`, best first, or those of them that it has time for."""
+    """The candidates with the signal of the cross-encoder for the rows of the `head`, best first, or those of them that it has time for."""
     candidates, parsed = scored.candidates, scored.parsed
-    if not pool:
+    if not head:
         return Reranked(candidates, done=True)
     if not reranker.covers(parsed.question.query):
         return Reranked(candidates, skipped="reranker_language")
-    read = pool[: parsed.question.top_k] if _is_late(parsed.settings, deadline) else pool
+    read = head[: parsed.question.top_k] if _is_late(parsed.settings, deadline) else head
     try:
         scores, cut = _scores(reranker, parsed, [passage_of(row) for row in read], lambda index: short_passage_of(read[index]), deadline)
     except EncoderFailed:
         return Reranked(candidates, skipped="reranker_failed")
     if scores is None:
         return Reranked(candidates, skipped="rerank_deadline")
-    rows, unread = list(pool[: len(scores)]), pool[len(scores) :]
-    rerank, reranked = candidates.rerank.copy(), candidates.reranked.copy()
-    rerank[rows], reranked[rows] = scores, _values(scored, rows, in_spreads(scores, reranker.spread), unread)
+    rows, unread = list(head[: len(scores)]), head[len(scores) :]
+    cross_score, cross_value = candidates.cross_score.copy(), candidates.cross_value.copy()
+    cross_score[rows], cross_value[rows] = scores, _values(scored, rows, in_spreads(scores, reranker.spread), unread)
     shortened = "rerank_cut" if cut else "rerank_shortened" if unread else None
-    return Reranked(replace(candidates, rerank=rerank, reranked=reranked), done=True, skipped=shortened)
+    return Reranked(replace(candidates, cross_score=cross_score, cross_value=cross_value), done=True, skipped=shortened)
 
 
 def in_spreads(scores: Sequence[float], spread: float) -> Column:

@@ -4,12 +4,13 @@
 
 Each signal of `SIGNALS`, the table at the end of this file, has a name, a weight for this question, and a value for each candidate. They are
 added from the top, and one may depend on the sum of those above it: it takes a share of that sum away, or multiplies it. What each gains:
-docs/decisions/0065-one-table-of-signals.md. A persona may have weights of its own (`store/feedback.py`). A row is always a candidate.
+docs/decisions/0065-one-table-of-signals.md. The caller's settings may have weights of the
+persona's own (`store/feedback.py:FITTED`). A row is always a candidate.
 
     score_all     the only sum: every candidate, hit or not
     supported     which candidates are hits, by what speaks for them, not by their score; a reranker makes no other one a hit
     sorted_rows   the only sort: the hits by their scores, or by time where that is the question
-    Order         the sorted hits. Its pool, the first of them, is sorted again once a reranker has read it; the rest stays behind the pool
+    Order         the sorted hits. Its head, the first of them, is sorted again once a reranker has read it; the rest stays behind it
 
 Afterwards only `page.with_newer` changes a score: what is newer than a hit, and is shown before it, has that hit's score at least.
 """
@@ -41,8 +42,8 @@ ASKING_PENALTY, ANSWER_SHARE = 0.12, 0.15
 OTHER_LANGUAGE_SHARE = 0.7
 # `mode=graph`: the words of the query count once, the nearness of a memory in the graph half as much (docs/graph-search.md#in-a-search).
 NEARNESS_WEIGHT = 0.5
-# The pool has so many times as many as an answer shows.
-POOL_FACTOR = 3
+# The head has so many times as many as an answer shows.
+HEAD_FACTOR = 3
 # What was judged as outdated, or as misleading, keeps this share of its score: it is shown first only if nothing else is found.
 SUNK_SHARES: Mapping[str, float] = {"stale": 0.1, "hurt": 0.3}
 # The least share of the best match's words, and of its nearness, that makes a candidate a hit. The words of others of its session count
@@ -54,7 +55,8 @@ LEAST_WORDS, SESSION_SUPPORT, LEAST_NEARNESS = 0.28, 0.5, 0.5
 class Scored:
     """Candidates and their `score`: the sum of the signals that were added so far, of which `values` and `weights` are kept by name.
 
-    `shares` is the lexical score as a share of the best one. `meaning_weight` is that of vectors beside words. Where vectors `are_apart`
+    `shares` is the lexical score as a share of the best one, of which an assistant's counts `assistant_weight`: its own share may be
+    above 1. `meaning_weight` is that of vectors beside words. Where vectors `are_apart`
     from what all texts share, any two texts have a nearness of about 0.
     """
 
@@ -85,35 +87,35 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The rows of all hits, best first. The `pool` are the best of them, which a cross-encoder reads: `POOL_FACTOR` times as many as are
+    """The rows of all hits, best first. The `head` are the best of them, which a cross-encoder reads: `HEAD_FACTOR` times as many as are
     wanted."""
 
     scored: Scored
     rows: Sequence[int]
 
     @property
-    def _pool_size(self) -> int:
-        return self.scored.parsed.question.top_k * POOL_FACTOR
+    def _head_size(self) -> int:
+        return self.scored.parsed.question.top_k * HEAD_FACTOR
 
     @property
-    def pool(self) -> Sequence[int]:
-        return self.rows[: self._pool_size]
+    def head(self) -> Sequence[int]:
+        return self.rows[: self._head_size]
 
     @property
     def rest(self) -> Sequence[int]:
-        return self.rows[self._pool_size :]
+        return self.rows[self._head_size :]
 
     @property
     def leading(self) -> list[tuple[int, float]]:
         """The ids of the best with their scores, without those that were judged as outdated or misleading: what they lead to would be
         ranked before them."""
         candidates, score = self.scored.candidates, self.scored.score
-        return [(candidates.keys[row][1], float(score[row])) for row in self.pool if not candidates.verdicts[row]]
+        return [(candidates.keys[row][1], float(score[row])) for row in self.head if not candidates.verdicts[row]]
 
     def sorted_again(self, candidates: Candidates) -> "Order":
-        """The order after the reranker: all are scored anew, only the pool is sorted again; the rest stays behind it, whatever it scores."""
+        """The order after the reranker: all are scored anew, only the head is sorted again; the rest stays behind it, whatever it scores."""
         again = score_all(candidates, self.scored.parsed, dense_weight=self.scored.meaning_weight, are_apart=self.scored.are_apart)
-        return Order(again, [*sorted_rows(again, self.pool), *self.rest])
+        return Order(again, [*sorted_rows(again, self.head), *self.rest])
 
 
 def in_order(candidates: Candidates, parsed: ParsedQuestion, meaning: Meaning, *, in_small_store: bool) -> Order:
@@ -147,7 +149,9 @@ def sorted_rows(scored: Scored, rows: Iterable[int]) -> list[int]:
     for what is to come, by time."""
     if scored.parsed.question.mode == "recent":
         return (
-            sorted(rows, key=_nearest_time(scored)) if scored.parsed.time.looks_ahead else sorted(rows, key=_latest(scored), reverse=True)
+            sorted(rows, key=_by_nearest_time(scored))
+            if scored.parsed.time.looks_ahead
+            else sorted(rows, key=_by_latest(scored), reverse=True)
         )
     told = (origin.told_at for origin in scored.candidates.origins)
     places = list(zip(scored.score.tolist(), scored.candidates.dates.tolist(), told, strict=True))
@@ -298,14 +302,14 @@ def _graph_weight(scored: Scored) -> float:
     return scored.fusion.graph_weight_dense if scored.candidates.has_vectors else scored.fusion.graph_weight
 
 
-def _latest(scored: Scored) -> Callable[[int], Any]:
+def _by_latest(scored: Scored) -> Callable[[int], Any]:
     """Sorts the latest first; memories whose text names the date of the question come before those that were only said on it, and in both
     groups people before assistants."""
     candidates = scored.candidates
     return lambda row: (candidates.dates[row], not candidates.is_assistants[row], candidates.origins[row].told_at, candidates.keys[row])
 
 
-def _nearest_time(scored: Scored) -> Callable[[int], Any]:
+def _by_nearest_time(scored: Scored) -> Callable[[int], Any]:
     """Sorts by the first time of a memory that is to come; of times under way the shortest is first. Memories that only name a longer time
     are last."""
     candidates, start = scored.candidates, min((since for since, _ in scored.parsed.spans), default="")
@@ -350,11 +354,11 @@ SIGNALS: tuple[Signal, ...] = (
     Signal("named-speakers", _setting("speaker_boost"), _column("is_named"), ("speaker", lambda scored: scored.candidates.is_named)),
     Signal(
         "dates",
-        lambda scored: 0.0 if scored.parsed.time.is_recent else scored.fusion.date_boost,
+        lambda scored: 0.0 if scored.parsed.time.wants_lately else scored.fusion.date_boost,
         _column("dates"),
         ("date", lambda scored: scored.candidates.dates > 0),
     ),
-    Signal("recency", lambda scored: float(scored.parsed.time.is_recent), _recency),
+    Signal("recency", lambda scored: float(scored.parsed.time.wants_lately), _recency),
     Signal("freshness", lambda scored: scored.parsed.settings.decay.weight, _column("retention"), _added("freshness")),
     Signal("judged", _setting("judged_weight"), _column("judged"), _added("judged")),
     Signal("asking-penalty", lambda _: -ASKING_PENALTY, _asking),
@@ -362,5 +366,5 @@ SIGNALS: tuple[Signal, ...] = (
         "sunk", lambda scored: -float(any(scored.candidates.verdicts)), lambda scored: (1 - kept_shares(scored.candidates)) * scored.score
     ),
     Signal("answers-to-questions", lambda scored: float(bool(scored.candidates.answers)), _answering),
-    Signal("reranker", _setting("rerank_weight"), _column("reranked"), ("rerank", _column("rerank"))),
+    Signal("reranker", _setting("rerank_weight"), _column("cross_value"), ("rerank", _column("cross_score"))),
 )

@@ -53,8 +53,8 @@ def row(
         "graph": 0.0,
         "retention": 0.0,
         "judged": 0.0,
-        "rerank": unknown,
-        "reranked": 0.0,
+        "cross_score": unknown,
+        "cross_value": 0.0,
     }
     flags = {"is_foreign": False, "is_named": False, "is_assistants": False, "is_certain": False}
     return Candidates(
@@ -69,10 +69,10 @@ def row(
     )
 
 
-def asked(*, dates=(), mode="auto", is_recent=False, looks_ahead=False, filters=EVERYTHING, decay=0.0, **fusion):
+def asked(*, dates=(), mode="auto", wants_lately=False, looks_ahead=False, filters=EVERYTHING, decay=0.0, **fusion):
     """A question, with these weights of the fusion."""
     settings = Settings(fusion=Fusion(**fusion), decay=Decay(weight=decay))
-    time = QuestionTime("a question", "a question", "a question", dates, looks_ahead, is_recent=is_recent)
+    time = QuestionTime("a question", "a question", "a question", dates, looks_ahead, wants_lately=wants_lately)
     return ParsedQuestion(Question("a question", mode=mode, filters=filters), time, settings, NOW)
 
 
@@ -142,7 +142,7 @@ def test_a_named_year_counts_half_of_a_named_day_and_two_named_dates_no_more_tha
 
 def test_where_the_latest_is_asked_for_the_later_counts_more_and_what_is_older_alike():
     rows = [row(days, lexical=1.0, told=NOW - timedelta(days=days), dates=1.0) for days in (0, 15, 30, 300)]
-    question = asked(dates=[TimeRange(NOW - timedelta(days=30), NOW)], is_recent=True)
+    question = asked(dates=[TimeRange(NOW - timedelta(days=30), NOW)], wants_lately=True)
     assert scores(rows, question) == pytest.approx({0: RECENT_WEIGHT, 15: RECENT_WEIGHT**0.5, 30: 1.0, 300: 1.0})
     assert order([row(0, lexical=0.2, told=NOW), row(300, lexical=1.0, told=NOW - timedelta(days=300))], question)[0] == 300
 
@@ -199,7 +199,7 @@ def test_the_graph_weighs_less_beside_an_embedding_and_has_a_weight_of_its_own_w
 def test_the_parts_of_a_score_are_what_each_row_of_the_table_adds_and_make_it_up():
     rows = [
         row(1, lexical=2.0, nearness=0.4, session="a", asks=1.0, is_assistants=True, judged=-0.5),
-        row(2, lexical=1.0, nearness=0.9, session="a", answers=1, dates=0.5, retention=0.3, rerank=0.7, reranked=0.2),
+        row(2, lexical=1.0, nearness=0.9, session="a", answers=1, dates=0.5, retention=0.3, cross_score=0.7, cross_value=0.2),
         row(3, nearness=0.1, verdict="stale", graph=0.5, is_named=True),
     ]
     result = weighed(rows, asked(decay=0.2, judged_weight=0.1))
@@ -241,7 +241,7 @@ def test_what_an_assistant_answers_gets_no_share():
 
 
 def test_what_a_cross_encoder_found_is_added_by_its_weight():
-    rows = [row(1, lexical=1.0), row(2, lexical=0.9, reranked=1.0, rerank=0.8)]
+    rows = [row(1, lexical=1.0), row(2, lexical=0.9, cross_value=1.0, cross_score=0.8)]
     assert scores(rows, asked(rerank_weight=0.25)) == pytest.approx({1: 1.0, 2: 1.15})
     assert [each.get("rerank") for each in explained(rows)] == [None, 0.8]
 
@@ -307,14 +307,14 @@ def test_each_row_can_be_taken_out_by_its_name(monkeypatch, name):
             graph=1.0,
             retention=1.0,
             judged=1.0,
-            reranked=1.0,
+            cross_value=1.0,
             session="a",
             asks=0.5,
         ),
         replace(row(2, lexical=0.5, nearness=0.2, answers=1, verdict="hurt", is_assistants=False), is_assistants=np.array([True])),
         row(3, lexical=0.5, nearness=0.1, session="a", answers=1),
     ]
-    question = asked(dates=[TimeRange(NOW - timedelta(days=30), NOW)], is_recent=name == "recency", decay=0.1)
+    question = asked(dates=[TimeRange(NOW - timedelta(days=30), NOW)], wants_lately=name == "recency", decay=0.1)
     before = weighed(rows, question)
     assert name in before.values
     take_out([name])

@@ -273,7 +273,7 @@ def test_the_latest_is_found_among_much_that_is_older(say, ask, now, settings):
     ],
 )
 def test_what_is_only_like_a_question_for_the_latest_is_none(query, now, zone):
-    assert not time_of(query, now, zone).is_recent
+    assert not time_of(query, now, zone).wants_lately
 
 
 @pytest.mark.parametrize("query", ["金曜の予定は？", "金曜は何かある？", "31日の予定は？", "What's on Friday?", "Am I free on Friday?"])

@@ -236,6 +236,13 @@ def test_a_piece_is_known_by_its_printable_characters(tmp_path: Path, text: str)
     assert piece.known_by == ("  \n".join(blocks),)
 
 
+def test_what_joins_and_parts_letters_stays_and_changes_no_key(tmp_path: Path) -> None:
+    texts = ("می\u200cخواهم 👨\u200d👩\u200d👧", "میخواهم 👨👩👧")
+    shown, plain = (item.row for text in texts for item in read(tmp_path / "a.html", f"<p>{text}</p>".encode()) if item.row)
+    assert shown["content"].endswith(texts[0])
+    assert shown["key"] == plain["key"]
+
+
 def test_a_line_break_on_a_slide_is_a_space(tmp_path: Path) -> None:
     assert [text for _, _, text in told(read(tmp_path / "a.pptx", pptx(("今年の\v目標", "売上\v二倍"))))] == ["今年の 目標\n\n売上 二倍"]
 

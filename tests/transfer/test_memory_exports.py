@@ -10,7 +10,7 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, knowledge_graph, mem0, memory_service
-from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, LeftOut
+from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, LeftOut, moment
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.table import ROWS
@@ -414,3 +414,7 @@ def test_odd_values_where_a_program_has_lists_are_of_no_program(tmp_path: Path, 
     (tmp_path / "a.json").write_text(json.dumps(odd))
     with pytest.raises(InvalidInput):
         detect_format(tmp_path / "a.json")
+
+
+def test_a_time_of_more_figures_than_there_are_times_is_none() -> None:
+    assert [moment(value) for value in (10**400, float("inf"), -1)] == [None] * 3

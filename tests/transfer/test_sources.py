@@ -1,5 +1,6 @@
 """The names in a zip, whatever wrote it: in which encoding they are, and what separates folders."""
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -109,6 +110,36 @@ def test_zips_in_a_zip_of_nothing_else_are_one(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "a") as outer:
         outer.writestr("b.md", "b")
     assert source_of(tmp_path / "a.zip").names() == ["ExportBlock-Part-1.zip", "ExportBlock-Part-2.zip", "b.md"]
+
+
+def zip_of(**files: str | bytes) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def test_chats_of_the_same_name_in_the_zips_of_a_zip_have_the_titles_of_their_zips(tmp_path: Path) -> None:
+    chat = "[05.02.24, 21:00:00] Ann: hi\n"
+    inner = {f"WhatsApp Chat - {name}.zip": zip_of(**{"_chat.txt": chat, f"{name}.jpg": ""}) for name in ("Ann", "Bo")}
+    path = tmp_path / "all.zip"
+    path.write_bytes(zip_of(**inner))
+    assert source_of(path).names() == ["Ann.jpg", "Bo.jpg", "WhatsApp Chat - Ann/_chat.txt", "WhatsApp Chat - Bo/_chat.txt"]
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    assert [row["session_id"] for row in rows] == ["WhatsApp Ann 2024-02-05", "WhatsApp Bo 2024-02-05"]
+
+
+def test_a_zip_in_a_zip_that_cannot_be_read_is_refused_by_its_name_and_the_others_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    path.write_bytes(zip_of(**{"a.zip": zip_of(**{"a.md": "鍵は壺の中"}), "b.zip": "cut off", "c.zip": zip_of(**{"c.md": "雨"})}))
+    items = list(ROWS[detect_format(path)].read(path, NO_OPTIONS, print))
+    assert [item.where for item in items if item.row and "content" in item.row] == ["a.md", "c.md"]
+    assert not any(item.row and "notes_of" in item.row for item in items)  # what b.zip has is not taken for deleted
+    assert [item.where for item in items if "can't be read as a zip" in item.refused] == ["b.zip"]
+    path.write_bytes(zip_of(**{"b.zip": "cut off"}))
+    with pytest.raises(InvalidInput, match=r"b\.zip can't be read as a zip"):
+        source_of(path)
 
 
 def test_a_zip_in_a_zip_that_unfolds_without_end_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from memory_mcp.transfer.formats import Format
+from memory_mcp.transfer.formats.import_rows import key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 from memory_mcp.transfer.formats.table import ROWS
@@ -126,6 +127,14 @@ def test_what_a_session_copied_of_another_stays_in_that_one(tmp_path: Path) -> N
     assert last["session_id"] == "s2"
     in_the_last = rows(written(tmp_path, [*(entry | {"sessionId": "s2"} for entry in CLAUDE), went_on]))
     assert [row["former_keys"] for row in after] == [[row["key"]] for row in in_the_last[:-1]]
+
+
+def test_turns_without_ids_are_known_in_the_sessions_that_their_file_named_after_them(tmp_path: Path) -> None:
+    sessions = [{"type": "session_meta", "payload": {"id": named}} for named in ("abc", "def")]
+    entries = [sessions[0], codex("user", "one"), sessions[1], codex("assistant", "two")]
+    first, second = rows(written(tmp_path, entries))
+    assert (first["session_id"], second["session_id"]) == ("abc", "def")
+    assert (first["former_keys"], second["key"]) == ([key_of("transcript", "def", "1")], key_of("transcript", "def", "2"))
 
 
 def test_an_older_file_of_gemini_is_one_object(tmp_path: Path) -> None:

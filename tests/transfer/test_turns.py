@@ -418,17 +418,35 @@ def test_a_talk_whose_whole_header_was_its_title_is_known(tmp_path: Path) -> Non
     assert row["former_keys"] == [key_of("line", "Mei님과의 대화내용", "2024-01-02T09:15", "Mei", "はい", "1")]
 
 
-def test_words_in_brackets_behind_several_messages_of_whatsapp_are_a_mark_in_any_language(tmp_path: Path) -> None:
+def test_what_somebody_puts_in_brackets_at_the_end_stays_in_a_chat_of_whatsapp(tmp_path: Path) -> None:
     said = [
-        "Obiad? <Ta wiadomość została zmieniona>",
-        "Tak\nO ósmej <Ta wiadomość została zmieniona>",
-        "Zobacz <moja nowa strona>",
-        "Ha <3",
-        "Ho <3",
+        "look at <https://example.com/recipe>",
+        "again <https://example.com/recipe>",
+        "Hallo <Ce message a été modifié>",
+        "Yes <Ce message a été modifié>",
     ]
-    chat = "".join(f"05.02.2024, 21:0{number} - Ola: {text}\n" for number, text in enumerate(said))
+    chat = "".join(f"05.02.2024, 21:0{number} - Ola: {text}\n" for number, text in enumerate([*said, "Two <This message was edited>"]))
     found = read(written(tmp_path, "a.txt", chat))
-    assert [text for _, text in texts(found)] == ["Obiad?", "Tak\nO ósmej", "Zobacz <moja nowa strona>", "Ha <3", "Ho <3"]
+    assert [text for _, text in texts(found)] == [*said, "Two"]
+
+
+def test_a_row_is_known_by_the_day_that_its_table_had_before_the_clock_told_it(tmp_path: Path) -> None:
+    rows = "AuthorID,Author,Date,Content,Attachments,Reactions\n7,Ann,04/05/2024 20:10,hi,,\n7,Ann,04/05/2024 20:10,hi,,\n"
+    path = written(tmp_path, "a.csv", rows)
+    found = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    assert [row["occurred_at"] for row in found] == ["2024-05-04T20:10:00"] * 2
+    assert [row["former_keys"] for row in found] == [[key_of("discord", "7", "2024-04-05T20:10:00", "hi", number)] for number in "12"]
+
+
+def test_a_link_of_telegram_is_written_once(tmp_path: Path) -> None:
+    parts = [
+        {"type": "link", "text": "https://a.b", "href": "https://a.b"},
+        " ",
+        {"type": "text_link", "text": "here", "href": "https://c.d"},
+    ]
+    message = {"id": 1, "type": "message", "date": "2024-01-01T23:30:00", "from": "A", "text": parts}
+    found = read(written(tmp_path, "a.json", {"name": "A", "type": "personal_chat", "id": 1, "messages": [message]}))
+    assert texts(found) == [("A", "https://a.b here (https://c.d)")]
 
 
 def test_a_file_that_only_looks_like_a_chat_is_none(tmp_path: Path) -> None:

@@ -128,11 +128,15 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
     """Yields a row for each message of one program's table. A day of a chat is a session, or a conversation with an assistant."""
     above: dict[str, str] = {}
     equals = Equals()
-    dates = (cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
-    year_first = with_year_first(dates, is_told_by_clock=True)
+    # Rows may be stored under a day that the clock didn't tell.
+    orders = [
+        with_year_first((cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {})), is_told_by_clock=is_told)
+        for is_told in (True, False)
+    ]
     for number, table, cells in _rows(source, name, above):
-        dated = {**cells, table.columns[0]: year_first(cells.get(table.columns[0], "").strip())}
-        yield from _row(table, dated if table.columns[0] in cells else cells, above, options, (form, name, number), equals)
+        date = {table.columns[0]: cells[table.columns[0]].strip()} if table.columns[0] in cells else {}
+        dated, formerly = (cells | {column: order(text) for column, text in date.items()} for order in orders)
+        yield from _row(table, dated, formerly, above, options, (form, name, number), equals)
 
 
 def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[int, ChatTable, dict[str, str]]]:
@@ -152,13 +156,15 @@ def _rows(source: Source, name: str, above: dict[str, str]) -> Iterator[tuple[in
 
 
 def _row(
-    table: ChatTable, cells: dict[str, str], above: Cells, options: ReadOptions, place: tuple[str, str, int], equals: Equals
+    table: ChatTable, cells: Cells, formerly: Cells, above: Cells, options: ReadOptions, place: tuple[str, str, int], equals: Equals
 ) -> Iterator[ImportItem]:
     form, name, number = place
     where = sentence("{}, row {}", name, number)
     if any(column not in cells for column in table.columns):
         yield ImportItem(where, refused="It has fewer cells than its table has columns.")
         return
-    turn = table.turn(cells, above, options, name.rpartition("/")[2].rpartition(".")[0])
+    stem = name.rpartition("/")[2].rpartition(".")[0]
+    turn = table.turn(cells, above, options, stem)
     repeated = () if table.has_ids else (equals.number((turn.said_at or "")[:10], *turn.identity),)
-    yield from turn_items(form, where, replace(turn, identity=(*turn.identity, *repeated)))
+    former = () if formerly == cells or table.has_ids else ((*table.turn(formerly, above, options, stem).identity, *repeated),)
+    yield from turn_items(form, where, replace(turn, identity=(*turn.identity, *repeated), former=(*turn.former, *former)))

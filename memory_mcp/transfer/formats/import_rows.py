@@ -201,7 +201,7 @@ def moment(value: object) -> str | None:
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return _iso(value)
     if not math.isfinite(number) or number <= 0:
         return None

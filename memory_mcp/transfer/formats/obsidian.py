@@ -82,7 +82,8 @@ def read(source: Source, report: Report) -> Iterator[ImportItem]:
             yield exported_note(name, note)
     # A note that can't be read may be any of them.
     deleted = {} if unread else {key: listed[key] for key in list(listed.keys() - present)[:DELETED_NAMED]}
-    if any(PurePosixPath(name).suffix.lower() == SUFFIX for name in names):
+    # Nor is a note missing where a zip can't be read.
+    if not source.refused and any(PurePosixPath(name).suffix.lower() == SUFFIX for name in names):
         yield ImportItem(source.label, {VAULT: source.label, "unread": unread, "deleted": deleted})
 
 

@@ -19,6 +19,8 @@ _HEADING = re.compile(r"(#{1,4})(?: (.*))?")
 _FENCE = re.compile(r"\A(?:```(?!.*```)|~~~)")
 _INDENT = re.compile(r"(?:\t|[ ]{2})[ \t]*")
 _OTHER_SPACES = re.compile(r"[^\S\n\t\u3000]")
+# What is shown though Python doesn't call it printable; the last two join and part letters and the pictures of an emoji.
+_SHOWN = "\t\u3000\u200c\u200d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Line:
         text = line.strip()
         if not text:
             return cls("", "")
-        shown = "".join(character for character in _OTHER_SPACES.sub(" ", text) if character.isprintable() or character in "\t\u3000")
+        shown = "".join(character for character in _OTHER_SPACES.sub(" ", text) if character.isprintable() or character in _SHOWN)
         indented = _INDENT.match(line)
         return cls((indented[0] if indented else "") + shown, "".join(filter(str.isprintable, text.replace(f" {PUT_IN} |", ""))))
 

@@ -8,7 +8,8 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -52,6 +53,11 @@ class Source(Protocol):
         """The name of the file or directory, without its suffix."""
         ...
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """The names of zips in a zip that can't be read, and why."""
+        ...
+
     def names(self) -> list[str]:
         """The sorted names of the files."""
         ...
@@ -76,6 +82,7 @@ class Folder:
         self._root = path if path.is_dir() else path.parent
         self._only = None if path.is_dir() else path.name
         self.label = path.resolve().name if path.is_dir() else path.stem
+        self.refused: Mapping[str, str] = {}
 
     def names(self) -> list[str]:
         """All files below the directory, or the single file."""
@@ -123,35 +130,42 @@ class Archive:
     def __init__(self, path: Path) -> None:
         """Raises InvalidInput if the file is not a readable zip."""
         self.label = path.stem
+        self.refused: dict[str, str] = {}
         self._entries: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]] = {}
         self._ignored: dict[str, list[str]] = {}
-        self._add(path, path.name, path.stat().st_size)
+        self._add(_entries(path, path.name, path.stat().st_size))
         if self._entries and all(name.lower().endswith(ZIP_SUFFIX) for name in self._entries):
-            inner = {name: info.file_size for name, (_, info) in sorted(self._entries.items())}
-            if sum(inner.values()) > INNER_ZIPS_LIMIT_BYTES:
-                raise _refused_bomb(path.name, sum(inner.values()))
-            packed = {name: io.BytesIO(whole(self, name, INNER_ZIPS_LIMIT_BYTES)) for name in inner}
-            self._entries = {}
-            for name, file in packed.items():
-                self._add(file, name, inner[name])
+            self._unfold(path.name)
 
-    def _add(self, file: Path | io.BytesIO, name: str, size: int) -> None:
-        try:
-            packed = zipfile.ZipFile(file)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise InvalidInput("{} can't be read as a zip", "{}", "Fetch it again", name, error) from error
-        entries = packed.infolist()
-        _check_count(len(self._entries) + len(entries))
-        expanded = sum(info.file_size for info in entries)
-        if _is_bomb(expanded, size):
-            raise _refused_bomb(name, expanded)
-        for entry, info in zip(_names(entries), entries, strict=True):
-            if entry.endswith("/"):
+    def _unfold(self, name: str) -> None:
+        """Puts what is in the zips in their place; names that several of them have go below those of their zips."""
+        sizes = {inner: info.file_size for inner, (_, info) in sorted(self._entries.items())}
+        if sum(sizes.values()) > INNER_ZIPS_LIMIT_BYTES:
+            raise _refused_bomb(name, sum(sizes.values()))
+        found, counts, total = dict[str, list[_Entry]](), Counter[str](), 0
+        for inner, size in sizes.items():
+            try:
+                found[inner] = _entries(io.BytesIO(whole(self, inner, INNER_ZIPS_LIMIT_BYTES)), inner, size)
+            except InvalidInput as error:
+                self.refused[inner] = str(error)
+                if len(self.refused) == len(sizes):
+                    raise
                 continue
-            if kind := "files of the same name" if entry in self._entries else _ignored_kind(entry):
-                self._ignored.setdefault(kind, []).append(entry)
+            counts.update({entry for entry, _, _ in found[inner]})
+            total += len(found[inner])
+            _check_count(total)
+        shared = {entry for entry, count in counts.items() if count > 1}
+        self._entries = {}
+        for inner, entries in found.items():
+            self._add(entries, inner[: -len(ZIP_SUFFIX)], shared)
+
+    def _add(self, entries: list["_Entry"], folder: str = "", in_folder: Set[str] = frozenset()) -> None:
+        for entry, packed, info in entries:
+            name = f"{folder}/{entry}" if entry in in_folder else entry
+            if kind := _ignored_kind(entry) or ("files of the same name" if name in self._entries else ""):
+                self._ignored.setdefault(kind, []).append(name)
             else:
-                self._entries[entry] = (packed, info)
+                self._entries[name] = (packed, info)
 
     def names(self) -> list[str]:
         """The files with relative, visible names."""
@@ -191,6 +205,7 @@ class Selected:
     def __init__(self, source: Source, names: Sequence[str], *, is_first: bool) -> None:
         self._source, self._names, self._is_first = source, sorted(names), is_first
         self.label, self.open, self.changed = source.label, source.open, source.changed
+        self.refused = source.refused if is_first else {}
 
     def names(self) -> list[str]:
         """The sorted names of these files."""
@@ -210,6 +225,24 @@ def source_of(path: Path) -> Source:
     if not path.exists():
         raise InvalidInput("{} does not exist", "", "Check the path", path)
     return Archive(path) if path.is_file() and is_zip(path) else Folder(path)
+
+
+# The name of a file in a zip, the zip, and what that says of it.
+_Entry = tuple[str, zipfile.ZipFile, zipfile.ZipInfo]
+
+
+def _entries(file: Path | io.BytesIO, name: str, size: int) -> list[_Entry]:
+    """The files in a zip of so many bytes."""
+    try:
+        packed = zipfile.ZipFile(file)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InvalidInput("{} can't be read as a zip", "{}", "Fetch it again", name, error) from error
+    infos = packed.infolist()
+    _check_count(len(infos))
+    expanded = sum(info.file_size for info in infos)
+    if _is_bomb(expanded, size):
+        raise _refused_bomb(name, expanded)
+    return [(entry, packed, info) for entry, info in zip(_names(infos), infos, strict=True) if not entry.endswith("/")]
 
 
 def is_zip(path: Path) -> bool:

@@ -79,6 +79,7 @@ def _reporting(read: Callable[[Source, ReadOptions, Report], Iterator[ImportItem
             yield from read(source, options, report)
         except RecursionError:
             yield ImportItem(at.name if isinstance(at, Path) else source.label, refused=TOO_DEEP)
+        yield from (ImportItem(name, refused=reason) for name, reason in source.refused.items())
         for kind, names in source.ignored().items():
             yield from (ImportItem(name, left_out=kind) for name in names)
 

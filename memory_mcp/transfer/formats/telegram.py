@@ -90,7 +90,10 @@ def _text(text: object) -> str:
     parts = text if isinstance(text, list) else [text]
     marked = [{"text": part} if isinstance(part, str) else fields_of(part) for part in parts]
     links = (text_in(part.get("href")) for part in marked)
-    return "".join(text_in(part.get("text")) + (f" ({link})" if link else "") for part, link in zip(marked, links, strict=True))
+    return "".join(
+        text_in(part.get("text")) + (f" ({link})" if link not in text_in(part.get("text")) else "")
+        for part, link in zip(marked, links, strict=True)
+    )
 
 
 def _beside(message: Mapping[str, Any]) -> Iterator[str]:

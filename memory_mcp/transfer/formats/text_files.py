@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import PurePosixPath
 
 from memory_mcp.characters import not_utf8
@@ -34,6 +35,8 @@ CELL_CHARACTERS = 1_000_000
 _SEEMING = {"ISO-2022-JP": "iso2022_jp_ext", "EUC-JP": "euc_jp"}
 _KANA = re.compile("[ぁ-ヺ]")
 _LEAST_KANA = 0.3
+# How many characters beyond ASCII tell it, so that a text is read as its beginning was.
+_TELLING = 500
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 # A code fence that is closed is one block, whatever blank lines it has.
@@ -177,7 +180,8 @@ def _read_as(data: bytes, *, is_whole: bool = False) -> tuple[str, str] | None:
     for encoding in order:
         with suppress(UnicodeDecodeError):
             text = codecs.getincrementaldecoder(encoding)().decode(data, final=is_whole)
-            if encoding != "euc_jp" or len(_KANA.findall(text)) >= _LEAST_KANA * sum(one > "\x7f" for one in text):
+            telling = "".join(islice((one for one in text if one > "\x7f"), _TELLING)) if encoding == "euc_jp" else ""
+            if len(_KANA.findall(telling)) >= _LEAST_KANA * len(telling):
                 return encoding, text
     return None
 

@@ -59,7 +59,7 @@ def _file(source: Source, name: str, me: str | None) -> Iterator[ImportItem]:
             import_rows.role_of(me, turn.by_user is True),
             origin={"conversation": begun_in, "message": turn.id},
             tags=(turn.speaker,),
-            former=tuple((other, identity) for other in sessions if turn.id and other != begun_in),
+            former=tuple((other, identity) for other in sessions if other != begun_in),
         )
         yield from turn_items(FORM, where, said)
 

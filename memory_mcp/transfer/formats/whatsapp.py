@@ -5,7 +5,6 @@ puts it in angle brackets, or names a file. langchain-community's WhatsAppChatLo
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -43,8 +42,6 @@ _BRACKETED = re.compile(r"<([^<>]{1,80})>")
 _EDITED = re.compile(
     r" ?<(?:This message was edited|このメッセージは編集されました|Diese Nachricht wurde bearbeitet\.?|Se editó este mensaje\.?)>$"
 )
-# In other languages: words behind several messages.
-_ENDING = re.compile(r"(?<=\S) (<[^<>\n]{9,80}>)\Z")
 _DELETED = re.compile(
     r"(?:You deleted this message|This message was deleted(?: by admin .{1,60})?|このメッセージ[はを]削除(?:されました|しました)|メッセージ[をは]削除(?:しました|されました)|"
     r"(?:Du hast diese|Diese) Nachricht (?:wurde )?gelöscht|Eliminaste este mensaje|Se eliminó este mensaje|Ce message a été supprimé|"
@@ -88,10 +85,9 @@ def _plain(line: str) -> str:
 
 def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[ImportItem]:
     """Yields a row for each message. A day of a chat is a session."""
-    stem = PurePosixPath(name).stem
-    title = _TITLE.sub("", source.label if stem == "_chat" else stem).strip("_ ")
-    endings = Counter[str]()
-    day_in = _order(_starts(source, name, endings))
+    path = PurePosixPath(name)
+    title = _TITLE.sub("", (path.parent.name or source.label) if path.stem == "_chat" else path.stem).strip("_ ")
+    day_in = _order(message.start for message in _messages(source, name))
     equals = Equals()
     for message in _messages(source, name):
         where = f"{name}, line {message.number}"
@@ -99,7 +95,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         if said_at is None:
             yield ImportItem(where, refused="It has no day or no time that there is; days of the Islamic calendar are not read.")
             continue
-        speaker, text, kinds = _said("\n".join(message.rest.lines), endings)
+        speaker, text, kinds = _said("\n".join(message.rest.lines))
         written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
         turn = Turn(
             speaker,
@@ -129,15 +125,7 @@ def _messages(source: Source, name: str) -> Iterator[_Message]:
         yield message
 
 
-def _starts(source: Source, name: str, endings: Counter[str]) -> Iterator[re.Match[str]]:
-    """The beginnings of all messages. What stands in angle brackets behind a text is counted in `endings`."""
-    for message in _messages(source, name):
-        if ending := _ENDING.search(message.rest.lines[-1].rstrip()):
-            endings[ending[1]] += 1
-        yield message.start
-
-
-def _said(rest: str, endings: Counter[str]) -> tuple[str | None, str, tuple[str, ...]]:
+def _said(rest: str) -> tuple[str | None, str, tuple[str, ...]]:
     """Who says what in the text of a message, and the kinds of what the program wrote in it. Without a speaker all of it is the program's."""
     speaker, colon, text = rest.removeprefix(MARK).partition(": ")
     if not colon or len(speaker) > 100 or "\n" in speaker:
@@ -145,8 +133,6 @@ def _said(rest: str, endings: Counter[str]) -> tuple[str | None, str, tuple[str,
     if not colon or len(speaker) > 100 or "\n" in speaker or not _NAME.fullmatch(speaker):
         return None, "", ("calls" if _is_call(rest) else "notices",)
     said = _EDITED.sub("", text.rstrip())
-    if (ending := _ENDING.search(said)) and endings[ending[1]] > 1:
-        said = said[: ending.start()]
     return speaker, *(_marked(said) if MARK in said else _unmarked(said))
 
 
