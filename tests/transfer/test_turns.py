@@ -324,6 +324,57 @@ def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: 
     ]
 
 
+SAID_ON_DAYS = """{first}
+20:01\tKen\tおはよう
+20:02\tAnn\tはい
+
+{second}
+20:01\tKen\t二日目
+20:02\tAnn\tそう
+
+{third}
+20:01\tKen\t三日目
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third", "expected"),
+    [
+        ("2024/05/03(金)", "2024/05/02(木)", "2024/05/01(水)", ["2024-05-03", "2024-05-02", "2024-05-01"]),
+        ("2014/05/01(木)", "2024/05/02(木)", "2023/05/03(水)", ["2014-05-01", "2024-05-02", "2023-05-03"]),
+        ("Wed, 5/1/2024", "2024/05/02(木)", "2024/05/03(金)", ["2024-05-01", "2024-05-02", "2024-05-03"]),
+        ("2024/05/01(水)", "2024/05/02(木)\nここから未読メッセージ", "2024/05/03(金)", ["2024-05-01", "2024-05-02", "2024-05-03"]),
+        ("2024/05/01(水)", "2024/05/02(木)\n\n2024/05/03(金)", "2024/05/04(土)", ["2024-05-01", "2024-05-03", "2024-05-04"]),
+    ],
+)
+def test_a_date_below_a_blank_line_begins_a_day_in_any_order(
+    tmp_path: Path, first: str, second: str, third: str, expected: list[str]
+) -> None:
+    found = read(written(tmp_path, "a.txt", "[LINE] Ken\n\n" + SAID_ON_DAYS.format(first=first, second=second, third=third)))
+    days = [(expected[0], "おはよう"), (expected[0], "はい"), (expected[1], "二日目"), (expected[1], "そう"), (expected[2], "三日目")]
+    assert [(time[:10], text) for _, time, _, text in found.turns] == days
+
+
+def test_the_days_of_two_talks_in_one_file_are_those_of_each(tmp_path: Path) -> None:
+    talk = "[LINE] Ken\n\n" + SAID_ON_DAYS.format(first="2024/05/01(水)", second="2024/05/02(木)", third="2024/05/03(金)")
+    found = read(written(tmp_path, "a.txt", talk + talk.replace("[LINE]", "\n[LINE]").replace("20:", "21:")))
+    assert [time[8:10] for _, time, _, _ in found.turns] == ["01", "01", "02", "02", "03"] * 2
+
+
+def test_where_days_have_blank_lines_above_a_date_without_one_is_of_the_message_and_what_follows_is_known_by_that_date(
+    tmp_path: Path,
+) -> None:
+    talk = SAID_ON_DAYS.format(first="2024/05/01(水)", second="2024/05/02(木)", third="2024/05/03(金)")
+    path = written(tmp_path, "a.txt", "[LINE] Ken\n\n" + talk.replace("二日目", "二日目\n2024/05/20(月)"))
+    assert [(time[8:10], text) for _, time, _, text in read(path).turns][2:] == [
+        ("02", "二日目\n2024/05/20(月)"),
+        ("02", "そう"),
+        ("03", "三日目"),
+    ]
+    keys = [item.row.get("former_keys", []) for item in ROWS[Format.LINE].read(path, NO_OPTIONS, print) if item.row]
+    assert keys == [[], [], [], [key_of("line", "Ken", "2024-05-20T20:02", "Ann", "そう", "1")], []]
+
+
 def test_a_day_may_begin_with_a_notice_that_has_no_time(tmp_path: Path) -> None:
     said = "2024/05/01(水)\n花見へようこそ\n21:03\t健太\tはい\n2024/05/02(木)\nさくらが参加しました。\n9:00\tさくら\tおはよう\n"
     found = read(written(tmp_path, "a.txt", f"[LINE] 花見\n\n{said}"))
@@ -350,6 +401,60 @@ def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_i
 def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
     said = '2024/05/01(水)\n21:08\t健太\t"a\nb" c\n21:09\t健太\t "空白から"\n'
     assert texts(read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n{said}"))) == [("健太", '"a\nb" c'), ("健太", '"空白から"')]
+
+
+def test_quotation_marks_around_messages_of_the_talk_are_the_writers_own(tmp_path: Path) -> None:
+    said = [
+        ("21:01", "健太", '"5'),
+        ("21:02", "花子", "やあ"),
+        ("21:03", "健太", 'これは24"'),
+        ("21:04", "花子", '"開いたまま'),
+        ("21:06", "健太", "はい"),
+    ]
+    lines = ["[LINE] 健太", "", "2024/05/01(水)", *map("\t".join, said), "", "2024/05/02(木)", '21:07\t花子\tでは"']
+    assert texts(read(written(tmp_path, "a.txt", "\n".join(lines)))) == [*((name, text) for _, name, text in said), ("花子", 'では"')]
+
+
+def test_dates_within_quotation_marks_begin_no_days(tmp_path: Path) -> None:
+    said = (
+        '21:01\t健太\t"予定\n\n2024/05/05(日)\n9:00 集合\n\n2024/05/06(月)\n帰る"\n21:02\t花子\tうん\n\n2024/05/02(木)\n21:03\t花子\tはい\n'
+    )
+    found = read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n2024/05/01(水)\n{said}"))
+    assert [(time[:10], text) for _, time, _, text in found.turns] == [
+        ("2024-05-01", "予定\n\n2024/05/05(日)\n9:00 集合\n\n2024/05/06(月)\n帰る"),
+        ("2024-05-01", "うん"),
+        ("2024-05-02", "はい"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["☎ 通話の話をしよう", "☎ キャンセル待ち 03", "☎ Call me later", "☎ 通話は 12:30 から", "☎ 응답해 줘"])
+def test_what_people_write_behind_the_sign_of_a_call_is_text(tmp_path: Path, text: str) -> None:
+    found = read(written(tmp_path, "a.txt", f"[LINE] Mei\n\n2024/01/02(火)\n9:15\tMei\t{text}\n"))
+    assert texts(found) == [("Mei", text)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "☎ 不在着信",
+        "☎ キャンセル",
+        "☎ 応答なし",
+        "☎ 通話時間 1:02:03",
+        "☎ Call time 0:45",
+        "☎ Canceled call",
+        "☎ 未接來電",
+        "☎ 您已取消通話",
+        "☎ 통화시간 1:05",
+    ],
+)
+def test_a_call_in_the_words_of_line_is_counted(tmp_path: Path, call: str) -> None:
+    assert read(written(tmp_path, "a.txt", f"[LINE] Mei\n\n2024/01/02(火)\n9:15\tMei\t{call}\n")).left_out == {"calls": 1}
+
+
+def test_a_word_for_a_picture_ends_no_name(tmp_path: Path) -> None:
+    said = [("Ann", text) for text in ("うん", "写真 スタンプ", "写真 見た", "写真 スタンプ", "写真 みたい")]
+    lines = [f"21:{number:02} {name} {text}" for number, (name, text) in enumerate(said, start=1)]
+    assert texts(read(written(tmp_path, "a.txt", "\n".join(["2025.01.14 火曜日", *lines])))) == said
 
 
 def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_is_one_line(tmp_path: Path) -> None:
