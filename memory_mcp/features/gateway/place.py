@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 import apsw
 
@@ -17,6 +18,8 @@ from memory_mcp.features.gateway.transcript import Exchange, Transcript, digest
 
 # A conversation that begins again in the same words after so long is another one.
 SAME_BEGINNING = timedelta(hours=1)
+# So many messages in a row are looked at for one that was answered alone.
+ROW = 50
 # Some clients tell the time among their instructions, which then differ at each call.
 _CLOCK = re.compile(r"(?<!\d)\d{1,2}(?::\d\d(?::\d\d(?:\.\d{1,9})?)?|時\d{1,2}分(?:\d{1,2}秒)?)(?!\d)")
 
@@ -79,18 +82,20 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
     parent: int | None = None
     for exchange in transcript.exchanges:
         rest = exchange
-        while (parent, rest.digest) not in after and (told := _told(rest, parent, after, latest, is_certain=bool(parent) or is_running)):
-            size, turn = told
-            exchanges.append(Exchange(rest.said[:size]))
-            found.append(turn)
-            rest, parent = Exchange(rest.said[size:], rest.answer), turn.id
+        while told := _told(rest, parent, after, latest, is_certain=bool(parent) or is_running):
+            exchanges.append(Exchange(rest.said[: told[0]]))
+            found.append(told[1])
+            rest, parent = Exchange(rest.said[told[0] :], rest.answer), told[1].id
         exchanges.append(rest)
         if exchange is not transcript.newest:
-            turn = after.get((parent, rest.digest)) or answers.get((parent, digest(rest.answer))) or latest.get(rest.digest)
+            turn = after.get((parent, rest.digest)) or latest.get(rest.digest) or answers.get((parent, digest(rest.answer)))
             found.append(turn)
             parent = turn.id if turn else parent
     said = exchanges[-1].digest
-    is_certain = bool(found) and found[-1] is not None and found[-1].answered == digest(exchanges[-2].answer)
+    alike = _alike(found[-1], exchanges[-2], turns) if found and found[-1] else []
+    is_certain = len(alike) == 1
+    if alike:
+        found[-1], parent = alike[-1], alike[-1].id
     if parent is None and found and turns:
         parent = turns[-1].id  # what it repeats is unknown, so it only goes on
     turn = after.get((parent, said))
@@ -104,17 +109,29 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
     return Place(name, replace(transcript, exchanges=tuple(exchanges)), tuple(found), turn, parent, first, is_certain)
 
 
+def _alike(turn: Turn, exchange: Exchange, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns that may be an exchange which this one is, in order: words and answers recur, and a history may lack its beginning. None where
+    the answer is another one."""
+    if turn.answered != digest(exchange.answer):
+        return []
+    is_in_words = turn.said == exchange.digest
+    counting = [other for other in turns if other.id == turn.id or not other.is_left]
+    return [other for other in counting if other.answered == turn.answered and (other.said == turn.said or not is_in_words)]
+
+
 def _told(
     exchange: Exchange, parent: int | None, after: Mapping[tuple[int | None, str], Turn], latest: Mapping[str, Turn], *, is_certain: bool
 ) -> tuple[int, Turn] | None:
     """How many messages at the beginning of an exchange were answered before, without those after them, and their turn. Where it is not
     `is_certain`, the words may be said anew, unless what follows them repeats what followed that turn."""
-    for size, said in reversed([*zip(range(1, len(exchange.said)), exchange.beginnings(), strict=False)]):
+    for size, said in reversed([*enumerate(islice(exchange.beginnings(), ROW), start=1)]):
         turn = after.get((parent, said))
+        if turn and size == len(exchange.said):
+            return None
         if turn and is_certain:
             return size, turn
         turn = turn or (latest.get(said) if parent is None else None)
-        if turn and any((turn.id, further) in after for further in Exchange(exchange.said[size:]).beginnings()):
+        if turn and any((turn.id, further) in after for further in islice(Exchange(exchange.said[size:]).beginnings(), ROW)):
             return size, turn
     return None
 

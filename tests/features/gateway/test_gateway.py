@@ -527,6 +527,18 @@ def test_a_client_that_writes_the_time_into_the_newest_message_alone_tells_each_
     assert client.stored() == sorted(kept)
 
 
+@pytest.mark.parametrize("headers", [{}, {"X-Session": "home"}])
+def test_a_client_that_only_goes_on_loses_nothing_where_words_and_answers_recur_and_its_history_is_cut(http, model, gateway, headers):
+    client, facts = Client(http, **headers), [f"{number}番目の事実は山羊のこと" for number in range(6)]
+    everyday = ("明かりをつけて", "音楽をかけて", "明かりを消して", "音楽を止めて")
+    model.steps = [lambda asked: "覚えておくね。" if "事実" in asked["messages"][-1]["content"] else "はい。"] * 24
+    for number in range(24):
+        client.say(facts[number // 4] if number % 4 == 3 else everyday[number * number % 7 % 4])
+        client.messages[1:] = client.messages[1:][-6:]
+        gateway.clock.now += timedelta(minutes=7)
+    assert set(facts) <= set(client.stored())
+
+
 @pytest.mark.parametrize("names", [(), ("健太", "葵")])
 def test_a_client_that_leaves_out_answers_tells_each_message_once(http, model, gateway, names):
     client = Client(http)
