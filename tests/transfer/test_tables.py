@@ -11,7 +11,7 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, tables
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
@@ -79,6 +79,16 @@ def test_who_wrote_a_row_may_be_in_a_column_of_several_names_and_a_row_read_befo
     assert [row["source"] for row in said] == ["健太", "assistant"]
     (trip,) = rows(tmp_path / "a.csv", "message,from,to\n楽しかった,東京,京都\n")
     assert trip.get("source") != "東京"
+
+
+def test_rows_of_equal_texts_are_known_by_what_identified_them_while_their_columns_were_further_ones(tmp_path: Path) -> None:
+    table = "Date,Sender,Text,start\n2024-05-01,Ann,ok,\n2024-05-01,Bo,ok,\n2024-05-01,Ann,ok,\n2024-05-01,,ok,\n2024-05-02,Bo,ok,10:00\n"
+    ok = ("ok", "2024-05-01", "", "")
+    stored = [(*ok, "Sender", "Ann"), (*ok, "Sender", "Bo"), (*ok, "Sender", "Ann", "2"), ok, ("ok", "2024-05-02", "", "", "10:00")]
+    known = [{row["key"], *row.get("former_keys", ())} for row in rows(tmp_path / "a.csv", table)]
+    keys = [key_of("csv", *identity) for identity in stored]
+    assert [[key in of_row for of_row in known].index(True) for key in keys] == [0, 1, 2, 3, 4]
+    assert sum(map(len, known)) == len(set().union(*known))
 
 
 def test_each_piece_of_a_long_row_is_known_by_the_key_that_it_had(tmp_path: Path) -> None:
