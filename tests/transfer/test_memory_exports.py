@@ -221,11 +221,48 @@ def test_what_read_graph_answers_is_the_same(tmp_path: Path) -> None:
     assert first == second
     fenced = f"ツールの結果：\n\n```json\n{json.dumps(answer, ensure_ascii=False, indent=1)}\n```\n以上です。\n"
     path = write(tmp_path / "graph.md", fenced)
-    assert detect_format(path) is Format.MCP_MEMORY
     items = list(knowledge_graph.read(source_of(path), None))
     assert [item.row for item in items if item.row] == first
     kept = [("graph.md, line 1", "sentences around a list of facts"), ("graph.md, line 37", "sentences around a list of facts")]
     assert [(item.where, item.left_out) for item in items if item.left_out.startswith("sentences")] == kept
+
+
+@pytest.mark.parametrize(
+    ("behind", "format_"),
+    [
+        ("", Format.MCP_MEMORY),
+        ('\n```json\n{"entities": [{"name": "健太"}]}\n```\n', Format.MCP_MEMORY),
+        ("以上です。\n", Format.TEXT),
+        ("# 日記\n\n" + "苺を買った。\n\n" * 20_000, Format.TEXT),
+        ("```\nlet a = 1\n```\n散歩した。", Format.TEXT),
+    ],
+)
+@pytest.mark.parametrize("observations", [1, 10_000])
+def test_a_text_with_a_graph_in_a_fence_is_one_where_words_stand_behind_it(
+    tmp_path: Path, behind: str, format_: Format, observations: int
+) -> None:
+    graph = json.dumps({"entities": [{"name": "A", "entityType": "人", "observations": ["苺が好き"] * observations}], "relations": []})
+    path = write(tmp_path / "graph.md", f"ツールの結果：\n\n```json\n{graph}\n```\n{behind}")
+    assert detect_format(path) is format_
+
+
+@pytest.mark.parametrize("behind", ['{"memories": ["大工"]}', '\n["大工"]', "\n```\nAnything else?", "}", "\n" * 300_000 + "x"])
+@pytest.mark.parametrize("first", ['{"memories": ["苺が好き", "左利き"]}', '["苺が好き", "左利き"]'])
+def test_what_stands_behind_the_json_of_a_file_is_refused_and_what_is_before_is_read(tmp_path: Path, first: str, behind: str) -> None:
+    path = write(tmp_path / "a.json", first + behind)
+    items = list(ROWS[Format.FACTS].read(path, NO_OPTIONS, print))
+    assert [item.row["content"] for item in items if item.row] == ["苺が好き", "左利き"]
+    assert [item.where for item in items if "has more than one JSON value: behind the first stands" in item.refused] == ["a.json"]
+
+
+def test_a_second_export_behind_the_first_is_refused(tmp_path: Path) -> None:
+    for read_format, value in (
+        (mem0.read, {"memories": [{"id": "1", "memory": "苺が好き", "user_id": "k"}]}),
+        (memory_service.read, {"export_metadata": {}, "memories": [{"content": "苺が好き", "content_hash": "a"}]}),
+    ):
+        found, refused = read(read_format, write(tmp_path / "a.json", json.dumps(value) + "\n" + json.dumps(value)))
+        assert [row["content"] for row in found] == ["苺が好き"]
+        assert ["more than one JSON value" in one.refused for one in refused] == [True]
 
 
 def test_json_with_its_code_fence_is_read(tmp_path: Path) -> None:

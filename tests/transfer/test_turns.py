@@ -324,6 +324,57 @@ def test_a_date_that_somebody_writes_is_no_line_of_a_day(tmp_path: Path, lines: 
     ]
 
 
+SAID_ON_DAYS = """{first}
+20:01\tKen\tおはよう
+20:02\tAnn\tはい
+
+{second}
+20:01\tKen\t二日目
+20:02\tAnn\tそう
+
+{third}
+20:01\tKen\t三日目
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third", "expected"),
+    [
+        ("2024/05/03(金)", "2024/05/02(木)", "2024/05/01(水)", ["2024-05-03", "2024-05-02", "2024-05-01"]),
+        ("2014/05/01(木)", "2024/05/02(木)", "2023/05/03(水)", ["2014-05-01", "2024-05-02", "2023-05-03"]),
+        ("Wed, 5/1/2024", "2024/05/02(木)", "2024/05/03(金)", ["2024-05-01", "2024-05-02", "2024-05-03"]),
+        ("2024/05/01(水)", "2024/05/02(木)\nここから未読メッセージ", "2024/05/03(金)", ["2024-05-01", "2024-05-02", "2024-05-03"]),
+        ("2024/05/01(水)", "2024/05/02(木)\n\n2024/05/03(金)", "2024/05/04(土)", ["2024-05-01", "2024-05-03", "2024-05-04"]),
+    ],
+)
+def test_a_date_below_a_blank_line_begins_a_day_in_any_order(
+    tmp_path: Path, first: str, second: str, third: str, expected: list[str]
+) -> None:
+    found = read(written(tmp_path, "a.txt", "[LINE] Ken\n\n" + SAID_ON_DAYS.format(first=first, second=second, third=third)))
+    days = [(expected[0], "おはよう"), (expected[0], "はい"), (expected[1], "二日目"), (expected[1], "そう"), (expected[2], "三日目")]
+    assert [(time[:10], text) for _, time, _, text in found.turns] == days
+
+
+def test_the_days_of_two_talks_in_one_file_are_those_of_each(tmp_path: Path) -> None:
+    talk = "[LINE] Ken\n\n" + SAID_ON_DAYS.format(first="2024/05/01(水)", second="2024/05/02(木)", third="2024/05/03(金)")
+    found = read(written(tmp_path, "a.txt", talk + talk.replace("[LINE]", "\n[LINE]").replace("20:", "21:")))
+    assert [time[8:10] for _, time, _, _ in found.turns] == ["01", "01", "02", "02", "03"] * 2
+
+
+def test_where_days_have_blank_lines_above_a_date_without_one_is_of_the_message_and_what_follows_is_known_by_that_date(
+    tmp_path: Path,
+) -> None:
+    talk = SAID_ON_DAYS.format(first="2024/05/01(水)", second="2024/05/02(木)", third="2024/05/03(金)")
+    path = written(tmp_path, "a.txt", "[LINE] Ken\n\n" + talk.replace("二日目", "二日目\n2024/05/20(月)"))
+    assert [(time[8:10], text) for _, time, _, text in read(path).turns][2:] == [
+        ("02", "二日目\n2024/05/20(月)"),
+        ("02", "そう"),
+        ("03", "三日目"),
+    ]
+    keys = [item.row.get("former_keys", []) for item in ROWS[Format.LINE].read(path, NO_OPTIONS, print) if item.row]
+    assert keys == [[], [], [], [key_of("line", "Ken", "2024-05-20T20:02", "Ann", "そう", "1")], []]
+
+
 def test_a_day_may_begin_with_a_notice_that_has_no_time(tmp_path: Path) -> None:
     said = "2024/05/01(水)\n花見へようこそ\n21:03\t健太\tはい\n2024/05/02(木)\nさくらが参加しました。\n9:00\tさくら\tおはよう\n"
     found = read(written(tmp_path, "a.txt", f"[LINE] 花見\n\n{said}"))
@@ -350,6 +401,60 @@ def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_i
 def test_a_quotation_mark_that_is_not_closed_by_itself_is_the_writers_own(tmp_path: Path) -> None:
     said = '2024/05/01(水)\n21:08\t健太\t"a\nb" c\n21:09\t健太\t "空白から"\n'
     assert texts(read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n{said}"))) == [("健太", '"a\nb" c'), ("健太", '"空白から"')]
+
+
+def test_quotation_marks_around_messages_of_the_talk_are_the_writers_own(tmp_path: Path) -> None:
+    said = [
+        ("21:01", "健太", '"5'),
+        ("21:02", "花子", "やあ"),
+        ("21:03", "健太", 'これは24"'),
+        ("21:04", "花子", '"開いたまま'),
+        ("21:06", "健太", "はい"),
+    ]
+    lines = ["[LINE] 健太", "", "2024/05/01(水)", *map("\t".join, said), "", "2024/05/02(木)", '21:07\t花子\tでは"']
+    assert texts(read(written(tmp_path, "a.txt", "\n".join(lines)))) == [*((name, text) for _, name, text in said), ("花子", 'では"')]
+
+
+def test_dates_within_quotation_marks_begin_no_days(tmp_path: Path) -> None:
+    said = (
+        '21:01\t健太\t"予定\n\n2024/05/05(日)\n9:00 集合\n\n2024/05/06(月)\n帰る"\n21:02\t花子\tうん\n\n2024/05/02(木)\n21:03\t花子\tはい\n'
+    )
+    found = read(written(tmp_path, "a.txt", f"[LINE] 健太\n\n2024/05/01(水)\n{said}"))
+    assert [(time[:10], text) for _, time, _, text in found.turns] == [
+        ("2024-05-01", "予定\n\n2024/05/05(日)\n9:00 集合\n\n2024/05/06(月)\n帰る"),
+        ("2024-05-01", "うん"),
+        ("2024-05-02", "はい"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["☎ 通話の話をしよう", "☎ キャンセル待ち 03", "☎ Call me later", "☎ 通話は 12:30 から", "☎ 응답해 줘"])
+def test_what_people_write_behind_the_sign_of_a_call_is_text(tmp_path: Path, text: str) -> None:
+    found = read(written(tmp_path, "a.txt", f"[LINE] Mei\n\n2024/01/02(火)\n9:15\tMei\t{text}\n"))
+    assert texts(found) == [("Mei", text)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "☎ 不在着信",
+        "☎ キャンセル",
+        "☎ 応答なし",
+        "☎ 通話時間 1:02:03",
+        "☎ Call time 0:45",
+        "☎ Canceled call",
+        "☎ 未接來電",
+        "☎ 您已取消通話",
+        "☎ 통화시간 1:05",
+    ],
+)
+def test_a_call_in_the_words_of_line_is_counted(tmp_path: Path, call: str) -> None:
+    assert read(written(tmp_path, "a.txt", f"[LINE] Mei\n\n2024/01/02(火)\n9:15\tMei\t{call}\n")).left_out == {"calls": 1}
+
+
+def test_a_word_for_a_picture_ends_no_name(tmp_path: Path) -> None:
+    said = [("Ann", text) for text in ("うん", "写真 スタンプ", "写真 見た", "写真 スタンプ", "写真 みたい")]
+    lines = [f"21:{number:02} {name} {text}" for number, (name, text) in enumerate(said, start=1)]
+    assert texts(read(written(tmp_path, "a.txt", "\n".join(["2025.01.14 火曜日", *lines])))) == said
 
 
 def test_the_line_ends_of_a_talk_may_be_those_of_any_system_and_a_line_too_long_is_one_line(tmp_path: Path) -> None:
@@ -1107,10 +1212,14 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
 
 
 def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_read(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.txt", "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n")
+    path = written(
+        tmp_path,
+        "a.txt",
+        "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n- [2025-01-03](https://example.com) 写真\n",
+    )
     rows = [item.row for item in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if item.row]
-    former = [None, "[2023年] - 左利き", "2025-04-06 犬を飼う", "大工"]
-    assert [row.get("former_keys") for row in rows] == [[key_of("facts", text, "")] if text else None for text in former]
+    former = [None, ("[2023年] - 左利き", ""), ("2025-04-06 犬を飼う", ""), ("大工", ""), ("(https://example.com) 写真", "2025-01-03")]
+    assert [row.get("former_keys") for row in rows] == [[key_of("facts", *said)] if said else None for said in former]
 
 
 @pytest.mark.parametrize(
@@ -1138,7 +1247,7 @@ def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_re
             "a.md",
             "Here is what I know.\n\n**Work context**\n\nA nurse.\n\nWorks nights.\n\n**Brief history**\n\n*Recent months*\n\nPlans a trip.",
             [(None, "A nurse."), (None, "Works nights."), (None, "Plans a trip.")],
-            1,
+            2,
         ),
         ("a.md", "**Facts**\n\nThis is what I remember\n\n- A cat\n- Tea", [(None, "A cat"), (None, "Tea")], 1),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
@@ -1148,6 +1257,26 @@ def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_re
             "あなたについて覚えていることです。\n\n- 大工\n  - 弟子は三人\n- 左利き\n",
             [(None, "大工\n- 弟子は三人"), (None, "左利き")],
             1,
+        ),
+        (
+            "a.md",
+            "# 覚えていること\n\n## 仕事\n- 大工\n  - 弟子は三人\n\n## 家族\n\n## ほか\n- 左利き\n",
+            [(None, "大工\n- 弟子は三人"), (None, "左利き")],
+            2,
+        ),
+        (
+            "a.md",
+            "Here's what I know about you so far:\n\n- Has a cat\n  - Tama\n- Baker\n\n# Others\n",
+            [(None, "Has a cat\n- Tama"), (None, "Baker")],
+            2,
+        ),
+        ("a.txt", "はい、次のことを覚えています。\n・苺が好き\n・左利き\n\n以上です。", [(None, "苺が好き"), (None, "左利き")], 2),
+        ("a.txt", "これまでに保存している内容は以下のとおりです。\n・苺が好き\n・左利き", [(None, "苺が好き"), (None, "左利き")], 1),
+        (
+            "a.txt",
+            "I have the following information about you:\n* Has a cat\n* Baker\n\nAnything else?",
+            [(None, "Has a cat"), (None, "Baker")],
+            2,
         ),
     ],
 )
@@ -1166,6 +1295,17 @@ def test_sentences_around_a_list_of_facts_are_counted(
         "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
         'The tags of a page:\n\n["tea", "cup"]\n',
         "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
+        "I remember what we need for the trip:\n\n- passport\n- towel\n  - the big one\n\nThen we go.\n",
+        "# 2025 diary\n\nI know about you and me.\n\n- woke up\n- tea with Ann\n  - she brought cake\n- (2024) was better\n",
+        "Ten things that I love about you:\n- your smile\n- your eyes\nYours, Ken",
+        "I think of what I know. It is little.\n- tea\n- cups\n",
+        "祖父の家のにおいをまだ覚えている。\n\n- 畳\n- 柱時計\n  - 止まったまま\n",
+        "あなたについて考えた。\n・笑顔\n・声\nまた会いたい。",
+        "知っている店を書き出す。\n・港の食堂\n・駅前の喫茶店\n",
+        "Things to buy before our journey to Kyoto:\n- milk\n- eggs\n",
+        "[Smith 2020] On tea. Journal of Tea 12.\n[Jones 2021] On coffee. Journal of Coffee 4.\n",
+        "【2025年5月号】町内会だより",
+        "[Windows 2000] is slow.\n",
     ],
 )
 def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:

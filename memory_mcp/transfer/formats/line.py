@@ -79,10 +79,19 @@ _DELETED = re.compile(
     r"(.{1,60})?已?收回了?(?:一則)?訊息。?|(.{1,60})?撤回了一条消息。?|(.{1,60} )?메시지(?:를| 보내기를| 전송을) (?:취소|삭제)했습니다\.?|"
     r"送信が取り消されたメッセージです。?|(.{1,60})?ยกเลิก(?:การส่ง)?ข้อความ.{0,20}"
 )
-# People put the same sign before a number or a plan.
+# People put the same sign before a number or a plan: only the program's own sentences are calls.
+_CALL_TIME = (
+    r"通話時間|通話時長|通话时[长間间]|통화 ?시간|Call time|Call duration|(?:ระยะ)?เวลา(?:การ|ในการ|ที่)?โทร|Anrufdauer|Duración de la llamada|"
+    r"Durée (?:de l['’]appel|d['’]appel)|(?:Waktu|Durasi) panggilan"
+)
 _CALL = re.compile(
-    r"(?:[☎☏] ?(?=.{0,30}(?:通話|着信|キャンセル|応答|call|cancel|answer|通话|來電|来电|取消|接|통화|부재중|취소|응답|สาย|โทร|ยกเลิก|anruf|llamada|appel|panggilan))"
-    r"[^\d]{1,40}(?:\d[\d:]{1,8})?|不在着信|通話をキャンセルしました|Missed call|(?:通話時間|Call time|通话时长|通話時長|통화 ?시간) ?[\d:]{1,9})[.。]?",
+    rf"(?:[☎☏] ?)?(?:(?:{_CALL_TIME}) ?[\d:]{{1,9}}|不在着信|通話をキャンセルしました|Missed call)[.。]?|"
+    r"[☎☏] ?(?:キャンセル|応答なし|通話(?:に応答がありませんでした|がキャンセルされました)|グループ(?:音声|ビデオ)?通話(?:が開始されました|が終了しました)?|"
+    r"(?:Cancell?ed|Unanswered|Declined)(?: call)?|Call (?:cancell?ed|declined)|No answer|Group (?:voice |video )?call(?: started| ended)?|"
+    r"未接(?:來電|来电|聽|听)|(?:您|你|對方|对方)?(?:已?取消(?:的?(?:通話|通话|來電|来电))?|無人接聽|无人接听|無回應|无应答|未接聽)|(?:通話|通话)已取消|"
+    r"부재중 ?(?:통화|전화)|(?:통화 ?)?취소(?:된 ?통화)?|통화를 취소했습니다|응답 ?없음|응답이 없습니다|"
+    r"สายที่ไม่ได้รับ|ไม่ได้รับสาย|ยกเลิก(?:การโทร|สาย)?|ไม่มี(?:การตอบรับ|ผู้รับสาย)|ไม่รับสาย|"
+    r"Verpasster Anruf|Abgebrochener Anruf|Anruf abgebrochen|Llamada (?:perdida|cancelada)|Appel (?:manqué|annulé)|Panggilan (?:tak terjawab|dibatalkan))[.。]?",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\[([^\[\]]{1,30})\](?: (.*))?")
@@ -96,11 +105,22 @@ _NOTICE = re.compile(
 
 
 @dataclass(slots=True)
+class _Dated:
+    """A line that is nothing but a date. `below` is what the next line with words is: m, a message; d, a date below a blank line; x, another."""
+
+    number: int
+    line: str
+    is_after_blank: bool
+    below: str = ""
+
+
+@dataclass(slots=True)
 class _Said:
     """A message whose further lines may follow."""
 
     number: int
     said_at: datetime
+    former_at: datetime
     speaker: str
     lines: FurtherLines
 
@@ -131,7 +151,7 @@ def _is_day(line: str) -> bool:
 
 
 def _shape(day: str) -> str:
-    """How a day is written: its digits and its words, Latin or others, and what stands between them. Those of one file have one shape."""
+    """How a day is written: its digits and its words, Latin or others, and what stands between them."""
     return _WORD.sub(lambda word: "0" if word[0].isdigit() else "a" if word[0] < _AFTER_LATIN else "日", day)
 
 
@@ -139,12 +159,14 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
     """Yields a row for each message. A day of a chat is a session."""
     header = _header(next((line for _, line in text_lines(source, name)), "").strip("\ufeff")) or _header(PurePosixPath(name).stem)
     title = _title(header)
-    survey, equals = _survey(source, name, title), Equals()
+    survey, equals, former_equals = _survey(source, name, title), Equals(), Equals()
     for item in _messages(source, name, survey):
         if isinstance(item, ImportItem):
             yield item
             continue
         text, day, minute = item.text, item.said_at.date().isoformat(), item.said_at.isoformat(timespec="minutes")
+        former_minute = item.former_at.isoformat(timespec="minutes")
+        former_number = former_equals.number(former_minute[:10], former_minute, item.speaker, text)
         kind = kind_of(text, is_bare=survey.space == " ") or (None if item.speaker else "notices")
         identity = (minute, item.speaker, text, equals.number(day, minute, item.speaker, text))
         turn = Turn(
@@ -156,7 +178,10 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
             role_of(item.speaker, by_user=True),
             (kind,) if kind else (),
             {"chat": title, "line": item.number},
-            former=((header, *identity),) if header.endswith(_OF_WHOLE_TITLE) else (),
+            former=(
+                *([(header, *identity)] if header.endswith(_OF_WHOLE_TITLE) else []),
+                *([(title, former_minute, item.speaker, text, former_number)] if former_minute != minute else []),
+            ),
         )
         yield from turn_items(FORM, f"{name}, line {item.number}", turn)
         yield from item.lines.too_long(f"{name}, line {item.number}")
@@ -209,21 +234,17 @@ class _Survey:
 
 
 def _survey(source: Source, name: str, title: str) -> _Survey:
-    order, spaces, forms, beginnings = DayOrder(), Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
+    spaces, forms, beginnings = Counter[str](), Counter[tuple[str, _Form]](), Counter[str]()
     before_no_text = Counter[str]()
-    unplanned, weekday, days, above = {title}, "", list[tuple[int, str]](), (0, "")
+    unplanned, dated, above = {title}, [_Dated(0, "", is_after_blank=False)], ""
     for number, line in text_lines(source, name):
-        if _is_day(line.strip()):
-            above = number, line.strip()
+        written, kind = line.strip(), ""
+        if is_day := _is_day(written):
+            kind = "x" if above else "d"
         elif message := _TIME.fullmatch(line):
             space = message["space"][:2]
             spaces[space] += 1
-            if above[0] and (not days or _shape(above[1]) == _shape(days[0][1])):
-                days.append(above)
-                if day := _DAY_YEAR_LAST.fullmatch(above[1]):
-                    weekday, first, second, year = day.groups()
-                    order.add(int(first), int(second), int(year), weekday.strip(",."))
-            above = 0, ""
+            kind = "m"
             forms[space, _form(message)] += 1
             words = _WORDS[space](message["rest"])
             before_no_text.update(_before_no_text(words) if space == " " else ())
@@ -233,24 +254,52 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
                 unplanned.add(words[0])
             if len(beginnings) > BEGINNINGS_LIMIT:
                 beginnings = Counter({words: number for words, number in beginnings.items() if number > 1})
-        elif days and line.strip() and not _is_by_program(line):
-            above = 0, ""
+        elif written and spaces and not _is_by_program(line):
+            kind = "x"
+        dated[-1].below = dated[-1].below or kind
+        if is_day:
+            dated.append(_Dated(number, written, is_after_blank=not above))
+        above = written
+    days = _day_lines(dated[1:])
     space = max(_WORDS, key=spaces.__getitem__)
-    is_american = weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS
     names = frozenset({title, *(words for words in unplanned if beginnings[words] >= (SAID_OFTEN if space == " " else SAID_TWICE))})
-    is_day_first = order.is_day_first(in_doubt=not is_american)
-    survey = _Survey(space, is_day_first, names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
+    survey = _Survey(space, _is_day_first(days), names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
     survey = replace(survey, days=_days(days, survey))
-    unquoted = ((number, line) for number, line, _ in _with_quoted(text_lines(source, name), survey.days))
+    unquoted = ((number, line) for number, line, _ in _with_quoted(text_lines(source, name), survey))
     return replace(survey, further=_further_lines(unquoted, survey, of_space))
 
 
-def _days(lines: Sequence[tuple[int, str]], survey: _Survey) -> frozenset[int]:
-    """The numbers of those lines that days begin with. One that is out of the order of the others is a date that somebody wrote."""
-    dated = [(number, day.toordinal(), 1) for number, line in lines if (day := survey.day(line))]
-    parts = (dated[begun : begun + COMPARED] for begun in range(0, len(dated), COMPARED))
-    return frozenset(number for number, _ in lines).difference(*map(_against_the_clock, parts))
+def _day_lines(dated: Sequence[_Dated]) -> Sequence[_Dated]:
+    """Those that days may begin with: below a blank line, with a message or another such line below, or in the form of the first; without a blank line,
+    in that form and with a message below."""
+    form = next((_shape(each.line) for each in dated if each.below == "m"), "")
+    return [each for each in dated if (_shape(each.line) == form, each.below in ("m", "d"), each.is_after_blank).count(True) > 1]
+
+
+def _is_day_first(days: Sequence[_Dated]) -> bool:
+    """Whether the day comes before the month, where the year comes last."""
+    order, weekday = DayOrder(), ""
+    for day in filter(None, (_DAY_YEAR_LAST.fullmatch(each.line) for each in days)):
+        weekday, first, second, year = day.groups()
+        order.add(int(first), int(second), int(year), weekday.strip(",."))
+    return order.is_day_first(in_doubt=not (weekday.isascii() and weekday[:3].casefold() in ENGLISH_WEEKDAYS))
+
+
+def _days(lines: Sequence[_Dated], survey: _Survey) -> frozenset[int]:
+    """The numbers of those lines that days begin with: those below blank lines, in any order, as files may be joined and clocks be wrong; of the others, which
+    count where most have no blank line above, those in the order of the days. What is left are dates that somebody wrote."""
+    after_blank = frozenset(each.number for each in lines if each.is_after_blank)
+    if len(lines) < 2 * len(after_blank):
+        return after_blank
+    written, part = set[int](), list[tuple[int, int, int]]()
+    for each in lines:
+        if each.is_after_blank or len(part) == COMPARED:
+            written |= _against_the_clock(part)
+            part = []
+        if day := survey.day(each.line):
+            part.append((each.number, day.toordinal(), 1))
+    return frozenset(each.number for each in lines) - written - _against_the_clock(part)
 
 
 def _form(message: Message) -> _Form:
@@ -259,29 +308,44 @@ def _form(message: Message) -> _Form:
     return (message["before"] is None, message["after"] is None, message.string[message.end("hour")], len(hour) if int(hour) < 10 else 0)
 
 
-def _with_quoted(lines: Iterator[tuple[int, str]], days: frozenset[int]) -> Iterator[tuple[int, str, list[str]]]:
+def _with_quoted(lines: Iterator[tuple[int, str]], survey: _Survey) -> Iterator[tuple[int, str, list[str]]]:
     """The lines with their numbers, each with those that follow within its quotation marks, whatever they look like. What is quoted in a message has pairs of
-    marks; marks that are closed otherwise, or not on their day, are the writer's own."""
+    marks; marks that are closed otherwise, not on their day, or by a later message of the chat, are the writer's own."""
     ahead = deque[tuple[int, str]]()
     while entry := ahead.popleft() if ahead else next(lines, None):
         opened = _OPENED.fullmatch(entry[1])
-        yield *entry, _quoted(lines, ahead, days) if opened and _IN_PAIRS.fullmatch(opened["quoted"], 1) else []
+        yield *entry, _quoted(entry[1], lines, ahead, survey) if opened and _IN_PAIRS.fullmatch(opened["quoted"], 1) else []
 
 
-def _quoted(lines: Iterator[tuple[int, str]], ahead: deque[tuple[int, str]], days: frozenset[int]) -> list[str]:
-    """The lines up to the one that ends with the closing mark; none of them, but all put `ahead` of the others, where there is none."""
+def _quoted(first: str, lines: Iterator[tuple[int, str]], ahead: deque[tuple[int, str]], survey: _Survey) -> list[str]:
+    """The lines after the first up to the one that ends with the closing mark; none of them, but all put `ahead` of the others, where there is none."""
     taken: list[tuple[int, str]] = []
     room = MESSAGE_CHARACTERS
     while room > 0 and (entry := ahead.popleft() if ahead else next(lines, None)):
-        is_day = entry[0] in days and bool(taken) and not taken[-1][1].strip()
         taken.append(entry)
         room -= len(entry[1])
-        if not is_day and _CLOSED.fullmatch(entry[1].rstrip()):
+        if _CLOSED.fullmatch(entry[1].rstrip()):
+            if _are_said(first, taken, survey):
+                break
             return [line for _, line in taken]
-        if is_day or not _IN_PAIRS.fullmatch(entry[1]):
+        if not _IN_PAIRS.fullmatch(entry[1]):
             break
     ahead.extendleft(reversed(taken))
     return []
+
+
+def _are_said(first: str, lines: Sequence[tuple[int, str]], survey: _Survey) -> bool:
+    """Whether the first and all of these lines are messages by those who are known, in the order of the clock; across days, whether any of these is."""
+    messages = [message for _, line in ((0, first), *lines) if (message := _TIME.fullmatch(line)) and message["space"][:2] == survey.space]
+    known = [message for message in messages if _columns(message["rest"], survey)[0] in survey.names]
+    if any(number in survey.days for number, _ in lines):
+        return any(message.string != first for message in known)
+    minutes = [_minute(message) for message in known]
+    return len(known) > len(lines) and minutes == sorted(minutes)
+
+
+def _minute(message: Message) -> int:
+    return hour_of(int(message["hour"]), message["before"], message["after"]) * 60 + int(message["minute"])
 
 
 def _is_by_program(rest: str) -> bool:
@@ -291,6 +355,8 @@ def _is_by_program(rest: str) -> bool:
 def _before_no_text(words: list[str]) -> Iterator[str]:
     """The words before what the program writes for no text: スタンプ, or that a message was unsent. They are a whole name."""
     for count in range(len(words) - 1, 0, -1):
+        if media_kind(words[count - 1]):
+            continue
         by_program = " ".join(words[count:])
         deleted = _DELETED.fullmatch(by_program)
         if (deleted and deleted.lastindex is None) or _CALL.fullmatch(by_program) or media_kind(by_program):
@@ -327,7 +393,7 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
                 further |= _against_the_clock(day)
                 day = []
             continue
-        form, rest, minute = _form(message), message["rest"], int(message["minute"])
+        form, rest = _form(message), message["rest"]
         speaker, _ = _columns(rest, survey)
         is_by_program, is_named = _is_by_program(rest), bool(speaker) and speaker in survey.names
         has_column = bool(speaker) and survey.space != " "
@@ -335,7 +401,7 @@ def _further_lines(lines: Iterator[tuple[int, str]], survey: _Survey, forms: Cou
         if day and not (is_usual or is_by_program or (is_named and has_column)):
             further.add(number)
         else:
-            at = hour_of(int(message["hour"]), message["before"], message["after"]) * 60 + minute
+            at = _minute(message)
             if day and has_column and is_named and at < next((known for _, known, weight in reversed(day) if weight > 1), day[0][1]):
                 # The clock was set back.
                 further |= _against_the_clock(day)
@@ -374,7 +440,8 @@ def _against_the_clock(day: Sequence[tuple[int, int, int]]) -> set[int]:
 
 def _names(beginnings: Counter[str], before_no_text: Counter[str]) -> frozenset[str]:
     """The names with spaces, told by what messages begin with: what follows the first words of a name is one of a few words, as those who have that
-    first name are few, and what follows a whole name is anything. What stands before what is no text is a whole name, and not continued."""
+    first name are few, and what follows a whole name is anything. What stands before what is no text is a whole name, and not continued. No name ends
+    with a word for a picture or the like."""
     whole = {words for words in before_no_text if beginnings[words] >= max(SAID_TWICE, beginnings[words.split(" ")[0]] * A_NAMES_SHARE)}
     following: dict[str, list[tuple[str, int]]] = {}
     for words, count in beginnings.items():
@@ -385,7 +452,8 @@ def _names(beginnings: Counter[str], before_no_text: Counter[str]) -> frozenset[
         words = waiting.pop()
         if words in whole:
             continue
-        longer = [(each, count) for each, count in following.get(words, []) if count >= max(SAID_OFTEN, beginnings[words] * A_NAMES_SHARE)]
+        often = max(SAID_OFTEN, beginnings[words] * A_NAMES_SHARE)
+        longer = [(each, count) for each, count in following.get(words, []) if count >= often and not media_kind(each.rpartition(" ")[2])]
         if sum(count for _, count in longer) >= beginnings[words] * NAMES_SHARE:
             names += [each for each, _ in longer]
             waiting += [each for each, _ in longer]
@@ -394,11 +462,12 @@ def _names(beginnings: Counter[str], before_no_text: Counter[str]) -> frozenset[
 
 def _messages(source: Source, name: str, survey: _Survey) -> Iterator[_Said | ImportItem]:
     """The messages of a file, and what can't be read."""
-    day: date | None = None
+    day = former_day = None  # any line of a date began a day formerly
     said: _Said | None = None
-    for number, line, quoted in _with_quoted(text_lines(source, name), survey.days):
+    for number, line, quoted in _with_quoted(text_lines(source, name), survey):
         message = None if number in survey.further else _TIME.fullmatch(line)
         message = message if message and message["space"][:2] == survey.space else None
+        former_day = survey.day(line.strip()) if message is None and _is_day(line.strip()) else former_day
         if message is None and number not in survey.days:
             if said:
                 for further in (line, *quoted):
@@ -410,14 +479,15 @@ def _messages(source: Source, name: str, survey: _Survey) -> Iterator[_Said | Im
             yield said
             said = None
         if message is None:
-            day = survey.day(line.strip())
+            day = former_day
             continue
-        said_at = at_time(day, hour_of(int(message["hour"]), message["before"], message["after"]), int(message["minute"]))
+        hour, minute = divmod(_minute(message), 60)
+        said_at, former_at = at_time(day, hour, minute), at_time(former_day, hour, minute)
         if said_at is None:
             yield ImportItem(f"{name}, line {number}", refused="It has no day or no time that there is.")
             continue
         speaker, text = _columns(message["rest"], survey)
-        said = _Said(number, said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
+        said = _Said(number, said_at, former_at or said_at, speaker, FurtherLines(text, MESSAGE_CHARACTERS))
         said.lines.lines += quoted
     if said:
         yield said

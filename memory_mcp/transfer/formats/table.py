@@ -142,7 +142,7 @@ def _is_transcript(head: Head) -> bool:
 
 
 def _is_graph(head: Head) -> bool:
-    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first) or knowledge_graph.is_in_fence(head.text)
+    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first) or knowledge_graph.is_in_fence(head)
 
 
 def _is_memory(fields: dict[str, Any]) -> bool:

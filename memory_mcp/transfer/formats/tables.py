@@ -31,7 +31,7 @@ from memory_mcp.wording import sentence
 FORM = "csv"
 WORKBOOK = ".xlsx"
 SUFFIXES = frozenset({".csv", ".tsv", WORKBOOK})
-LINES_ABOVE, HEAD_CHARACTERS = 20, 10_000
+LINES_ABOVE, HEAD_CHARACTERS, VALUES_LOOKED_AT = 20, 10_000, 1_000
 COLUMNS = {
     "content": "content text message memory note 内容 本文 記憶 メモ テキスト 文章 メッセージ",
     "occurred_at": "occurred_at date start_date date_sent 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
@@ -50,9 +50,12 @@ _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.s
 _READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
 _READ_LAST = frozenset("date_sent time_sent sender sender_name from role 送信者".split())
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
-# Who wrote, but in a table with both of them a beginning or a place.
-_FROM, _TO = "from", "to"
-_USERS = ("user", "human")
+_USERS = frozenset({"user", "human"})
+_ROLES = _USERS | frozenset("assistant system ai bot model tool function developer character ユーザー アシスタント システム".split())
+# Beside one of these `from` is a beginning or a place; else it is who wrote.
+_ENDS = frozenset(
+    "to until till through destination arrival end end_date end_time まで 終了 終了日 終了時刻 到着 到着地 行き先 目的地".split()
+)
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
 # The first column of the entries of a database of Notion: the text of those that have no other.
@@ -180,21 +183,21 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: It
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
     yield from [ImportItem(sentence("{}, above its header", name), left_out="lines above the header of a table")] * sum(map(any, head[:at]))
-    header, fields = head[at], _fields(head[at])
+    header = head[at]
     below = list(
         _with_shown(chain(enumerate(head[at + 1 :], start=at + 2), table), [cells for cells in merged if cells.first_row > at + 1])
     )
     numbers, cells_below = [number for number, _ in below], [row for _, row in below]
+    fields = _with_speakers(_fields(header), header, cells_below)
     read_rows = _read_rows(header, fields, cells_below)
-    formerly = _read_rows(
-        header, _fields_formerly(header), [["" if isinstance(cell, _Shown) else cell for cell in row] for row in cells_below]
-    )
-    for number, cells, identity, former in zip(numbers, read_rows, *_identities(read_rows, formerly), strict=True):
+    without_shown = [["" if isinstance(cell, _Shown) else cell for cell in row] for row in cells_below]
+    otherwise = [_read_rows(header, other, without_shown) for other in _fields_otherwise(header, fields)]
+    for number, cells, identity, former in zip(numbers, read_rows, *_identities(read_rows, otherwise), strict=True):
         yield from _memory(cells, identity, former, sentence("{}, row {}", name, number), options)
 
 
 def _read_rows(header: list[str], fields: list[str], rows: list[list[str]]) -> list[_Cells]:
-    year_first = {field: with_year_first(_column(rows, fields, field)) for field in _TIMES}
+    year_first = {field: with_year_first(_column(rows, fields.index(field))) for field in _TIMES if field in fields}
     return [_cells(header, fields, row, year_first) for row in rows]
 
 
@@ -220,12 +223,36 @@ def header_at(rows: list[list[str]]) -> int | None:
 
 
 def _fields(header: list[str]) -> list[str]:
+    """The field of each column, empty for a further one, and for those whose values tell what they are."""
+    return [_FIELD_OF.get(name, "") if name not in ("role", "from") else "" for name in map(_normal, header)]
+
+
+def _with_speakers(fields: list[str], header: list[str], rows: list[list[str]]) -> list[str]:
+    """The fields, with `role` and `from` as those of who spoke where their values are."""
     names = [*map(_normal, header)]
-    return [_FIELD_OF.get(name, "") if name != _FROM or _TO not in names else "" for name in names]
+    values = [set(filter(None, islice(_column(rows, at), VALUES_LOOKED_AT))) if not field else set() for at, field in enumerate(fields)]
+    return ["source" if _is_who(name, found, names) else field for name, found, field in zip(names, values, fields, strict=True)]
 
 
-def _fields_formerly(header: list[str]) -> list[str]:
-    return [_FIELD_OF.get(name, "") if name not in _READ_LAST else "" for name in map(_normal, header)]
+def _is_who(name: str, values: set[str], names: list[str]) -> bool:
+    """Whether a column of a name and of values tells who spoke, beside the others of these names."""
+    if name == "role":
+        return all(value.casefold() in _ROLES for value in values)
+    return name == "from" and _ENDS.isdisjoint(names) and 2 * sum(map(_is_time, values)) < len(values)
+
+
+def _is_time(text: str) -> bool:
+    return needs_today(text) or written_time(_iso(text)) is not None
+
+
+def _fields_otherwise(header: list[str], fields: list[str]) -> Iterator[list[str]]:
+    """The fields of each column before the last of them were read, and with those whose values told something else before rows were added."""
+    names = [*map(_normal, header)]
+    yield [_FIELD_OF.get(name, "") if name not in _READ_LAST else "" for name in names]
+    for column in ("role", "from"):
+        if column in names:
+            yield ["source" if name == column else field for name, field in zip(names, fields, strict=True)]
+            yield ["" if name == column else field for name, field in zip(names, fields, strict=True)]
 
 
 def _has_texts(row: list[str]) -> bool:
@@ -285,17 +312,21 @@ def _tell_times(cells: _Cells, year_first: Mapping[str, Callable[[str], str]]) -
         cells.further["time"] = values.pop("clock")
 
 
-def _identities(rows: list[_Cells], formerly: list[_Cells]) -> tuple[list[_Identity], list[list[_Identity]]]:
-    """What identifies each row, and what it was identified by before, given what its cells were read as then.
+def _identities(rows: list[_Cells], otherwise: list[list[_Cells]]) -> tuple[list[_Identity], list[list[_Identity]]]:
+    """What identifies each row, and under what else it may be stored, given what its cells were read as otherwise.
 
     What several rows have in common, the first of them is known by, unless another row is stored under it.
     """
-    identities, stored = _identified(rows), _identified(formerly)
-    claimed, former = {*identities, *stored}, list[list[_Identity]]()
-    for cells, before, identity, stored_as in zip(rows, formerly, identities, stored, strict=True):
-        has_text = bool(before.values.get("content"))
-        shared = {_identity(cells.values), *([_identity(before.values), _identity(before.formerly)] if has_text else [])}
-        former.append([*([stored_as] if has_text and stored_as != identity else []), *sorted(shared - claimed)])
+    identities, stored = _identified(rows), [*map(_identified, otherwise)]
+    reserved, claimed, former = {*identities, *stored[0]}, set(chain(identities, *stored)), list[list[_Identity]]()
+    for number, (cells, identity) in enumerate(zip(rows, identities, strict=True)):
+        with_text = [
+            (read[number], keys[number]) for read, keys in zip(otherwise, stored, strict=True) if read[number].values.get("content")
+        ]
+        shared = {_identity(values) for values in (cells.values, *chain(*((read.values, read.formerly) for read, _ in with_text)))}
+        # What the columns were first is a fact; what else they may have been is no reason to take a row for another one.
+        first, further = (key for _, key in with_text[:1]), (key for _, key in with_text[1:] if key not in reserved)
+        former.append([*(key for key in dict.fromkeys(chain(first, further)) if key != identity), *sorted(shared - claimed)])
         claimed |= shared
     return identities, former
 
@@ -323,9 +354,8 @@ def _normal(column: str) -> str:
     return normalise(column).strip().replace(" ", "_")
 
 
-def _column(rows: Iterable[list[str]], fields: list[str], field: str) -> Iterator[str]:
-    at = fields.index(field) if field in fields else -1
-    return (row[at].strip() for row in rows if 0 <= at < len(row))
+def _column(rows: Iterable[list[str]], at: int) -> Iterator[str]:
+    return (row[at].strip() for row in rows if at < len(row))
 
 
 def _memory(cells: _Cells, identity: _Identity, former: list[_Identity], where: str, options: ReadOptions) -> Iterator[ImportItem]:
