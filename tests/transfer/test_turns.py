@@ -1271,6 +1271,8 @@ def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_re
             2,
         ),
         ("a.txt", "はい、次のことを覚えています。\n・苺が好き\n・左利き\n\n以上です。", [(None, "苺が好き"), (None, "左利き")], 2),
+        ("a.md", "保存されているメモリ：\n\n- 大工\n  - 弟子は三人\n- 左利き\n", [(None, "大工\n- 弟子は三人"), (None, "左利き")], 1),
+        ("a.txt", "覚えている内容をお伝えしますね。\n・苺が好き\n・左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
         ("a.txt", "これまでに保存している内容は以下のとおりです。\n・苺が好き\n・左利き", [(None, "苺が好き"), (None, "左利き")], 1),
         (
             "a.txt",
@@ -1300,6 +1302,8 @@ def test_sentences_around_a_list_of_facts_are_counted(
         "Ten things that I love about you:\n- your smile\n- your eyes\nYours, Ken",
         "I think of what I know. It is little.\n- tea\n- cups\n",
         "祖父の家のにおいをまだ覚えている。\n\n- 畳\n- 柱時計\n  - 止まったまま\n",
+        "あの人のことを覚えている：\n・笑顔\n・声\n\nまた会いたい。",
+        "Memories of my father, whom I told about you.\n- his boat\n- his pipe\n",
         "あなたについて考えた。\n・笑顔\n・声\nまた会いたい。",
         "知っている店を書き出す。\n・港の食堂\n・駅前の喫茶店\n",
         "Things to buy before our journey to Kyoto:\n- milk\n- eggs\n",

@@ -51,14 +51,19 @@ _JSON = re.compile(r"^\s{0,20}(?=\{|\[\s{0,20}[\[{\"])", re.MULTILINE)
 _BEGINNINGS, _SENTENCES = 5, 3
 # What an assistant says before what it remembers. A person's own notes have "I remember" and 覚えている, too.
 _I_KNOW = r"\bI(?:'ve| have)? (?:still |also |currently )?(?:remember|know|saved|stored|learned|noted)\b"
-_I_KNOW_JA = r"(?:覚えて|記憶して|保存(?:し|され)て|存じて|知って|把握して)(?:いる|います|おります)"
+_I_KNOW_JA = r"(?:覚えて|記憶して|保存(?:し|され)て|存じて|知って|把握して)"
 _ABOUT = re.compile(
-    rf"\b(?:what|everything)(?: that)? {_I_KNOW}(?: so far)?[ .:：*]{{0,9}}$|{_I_KNOW}(?: so far)?[ *]{{0,9}}[:：]|{_I_KNOW} (?:the following|these)\b"
-    rf"|(?:{_I_KNOW}|\bI have|\bmemor(?:y|ies)|\bfacts|\binformation|\bdetails)\b[^.:]{{0,40}} about you\b(?! (?:and|or)\b)|^\W{{0,9}}about you\W{{0,9}}$"
+    rf"\b(?:what|everything)(?: that)? {_I_KNOW}(?: so far)?[ .:：*]{{0,9}}$"
+    rf"|{_I_KNOW}(?: so far)?[ *]{{0,9}}[:：]|{_I_KNOW} (?:the following|these)\b"
+    rf"|(?:{_I_KNOW}|\bI have|\bmemor(?:y|ies)|\bfacts|\binformation|\bdetails)\b[^.:,]{{0,40}} about you\b(?! (?:and|or)\b)"
+    rf"|^\W{{0,9}}about you\W{{0,9}}$"
     r"|memories I have|(?:here|these) are (?:the |all |my |your )?(?:memories|facts)|saved memor|model set context"
-    rf"|{_I_KNOW_JA}(?:(?:こと|内容|情報|事実|もの|の)(?:です|は|を|の)?、?(?:以下|次|下記|まとめ|一覧|[。：:\s*#]{{0,9}}$)|[：:])"
-    rf"|(?:以下|次|下記|これら)[のをがは][^。]{{0,15}}{_I_KNOW_JA}"
-    r"|(?:あなた|ユーザー)に(?:ついて|関して|関する)[^。]{0,20}(?:覚え|記憶|保存|存じ|知って|把握|メモリ|情報|事実)|保存された?(?:メモリ|記憶)"
+    rf"|{_I_KNOW_JA}いる(?:こと|内容|情報|事実|もの|の|メモリ|記憶)(?:です|は|を|の)?、?"
+    r"(?:以下|次|下記|こちら|まとめ|一覧|お伝え|お話し|ご紹介|[。：:\s*#]{0,9}$)"
+    rf"|{_I_KNOW_JA}(?:い|おり)ます[：:]"
+    rf"|(?:以下|次|下記|これら)[のをがは][^。]{{0,15}}{_I_KNOW_JA}(?:い|おり)"
+    r"|(?:あなた|ユーザー)に(?:ついて|関して|関する)[^。]{0,20}(?:覚え|記憶|保存|存じ|知って|把握|メモリ|情報|事実)"
+    r"|保存された?(?:メモリ|記憶)"
     r"|关于你|關於你|记住了|記住了|기억하고",
     re.IGNORECASE,
 )
