@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import Format, knowledge_graph, mem0, memory_service
+from memory_mcp.transfer.formats import Format, knowledge_graph, lessons, mem0, memory_service
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, LeftOut, moment
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
@@ -418,3 +418,10 @@ def test_odd_values_where_a_program_has_lists_are_of_no_program(tmp_path: Path, 
 
 def test_a_time_of_more_figures_than_there_are_times_is_none() -> None:
     assert [moment(value) for value in (10**400, float("inf"), -1)] == [None] * 3
+
+
+@pytest.mark.parametrize("reader", [knowledge_graph.read, lessons.read, memory_service.read])
+def test_pictures_beside_what_other_programs_remember_are_other_files(tmp_path: Path, reader: Any) -> None:
+    files = {"a.json": {"entities": [], "memories": [], "skills": {}}, "b.png": b"\x89PNG\r\n\x1a\n{\n\xff\n"}
+    items = reader(source_of(make(tmp_path / "there", files)), None)
+    assert [(item.where, item.left_out, item.refused) for item in items] == [("b.png", "other files", "")]

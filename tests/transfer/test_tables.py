@@ -264,6 +264,11 @@ def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept
     assert refused.refused == "It has no text (content)."
     (only,) = rows(tmp_path / "b.csv", "タイムスタンプ,ご意見\n2025/10/29 21:05,よい\n")
     assert only["content"] == "よい"
+    questions = "Timestamp,Sender,From,Role,Amount\n2025-01-03 10:00,Ann,Kyoto,user,5000\n"
+    (answers,) = rows(tmp_path / "e.csv", questions)
+    assert answers["content"] == "Sender: Ann\nFrom: Kyoto\nRole: user\nAmount: 5000"
+    (said,) = rows(tmp_path / "f.csv", "Timestamp,Sender,Message\n2025-01-03 10:00,Ann,hello\n")
+    assert (said["content"], said["source"]) == ("hello", "Ann")
     other_texts = rows(tmp_path / "d.csv", "内容,メモ\n,熟れた\n")
     assert [row["content"] for row in other_texts] == ["熟れた"]
     (both,) = rows(tmp_path / "c.csv", "内容,メモ\n柿,熟れた\n")

@@ -1185,6 +1185,11 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             [(None, "大工"), (None, "道具が好き"), (None, "犬を飼う")],
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
+        (
+            "a.txt",
+            "- [2025-01-03] - saw [Windows 2000] - nice\n- [2025-01-04] - tea",
+            [("2025-01-03", "saw [Windows 2000] - nice"), ("2025-01-04", "tea")],
+        ),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
         ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
         (
@@ -1511,6 +1516,25 @@ def test_turns_with_the_newest_first_are_known_in_the_session_that_their_newest_
     known = [import_rows.key_of("character-ai", session, f"t{number}") for number in range(2)]
     assert [row["session_id"] for row in rows] == ["c"] * 3
     assert all(key in row["former_keys"] for key, row in zip(known, rows, strict=False))
+
+
+@pytest.mark.parametrize("chat", [{}, {"chat_id": "c"}])
+def test_turns_without_ids_are_known_by_their_places_in_the_file(tmp_path: Path, chat: dict[str, str]) -> None:
+    turns = [
+        {
+            "turn_key": {"chat_id": "c"},
+            "author": {"name": name},
+            "create_time": f"2024-05-01T12:0{minute}:00Z",
+            "candidates": [{"raw_content": text}],
+        }
+        for minute, (name, text) in enumerate([("ミレイ", "鍵は？"), ("健太", "壺の中"), ("ミレイ", "箱")])
+    ]
+    path = written(tmp_path, "a.json", {**chat, "turns": turns[::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    formerly = chat.get("chat_id") or import_rows.key_of("character-ai", "", "箱")
+    assert [row["content"] for row in rows] == ["鍵は？", "壺の中", "箱"]
+    assert [row["former_keys"] for row in rows] == [[import_rows.key_of("character-ai", formerly, place)] for place in "321"]
+    assert not {row["key"] for row in rows} & {key for row in rows for key in row["former_keys"]}
 
 
 @pytest.mark.parametrize(

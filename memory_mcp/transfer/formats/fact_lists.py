@@ -42,7 +42,7 @@ _OF_CLAUDE = re.compile(
     r"^\*\*(?:Work context|Personal context|Top of mind|Brief history|Other instructions)\*\*[ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 # A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee. 2025-01-05: milk.
-_GLUED = re.compile(r"\[[^\[\]\n]{0,20}\d{4}[^\[\]\n]{0,20}\] ?[-–—:]")
+_GLUED = re.compile(r"\[([^\[\]\n]{0,20}\d{4}[^\[\]\n]{0,20})\] ?[-–—:]")
 _NEXT_DAY = re.compile(r"(?<=[^\d\s][。．.!?！？])\s{0,3}(?=\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?\s{0,3}[:：])")
 LONGEST_SECTION = 20
 _DECODER = json.JSONDecoder()
@@ -250,7 +250,8 @@ def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions
 
 def _unglued(line: str) -> list[str]:
     """The facts of a line, of which each but the first begins with its day."""
-    starts = sorted([*[day.start() for day in _GLUED.finditer(line)][1:], *(end.end() for end in _NEXT_DAY.finditer(line))])
+    days = [day.start() for day in _GLUED.finditer(line) if _FIGURES.fullmatch(day[1]) or _time(day[1])]
+    starts = sorted([*days[1:], *(end.end() for end in _NEXT_DAY.finditer(line))])
     return [line[start:end] for start, end in zip([0, *starts], [*starts, None], strict=True)]
 
 

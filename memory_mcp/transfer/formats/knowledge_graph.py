@@ -16,7 +16,7 @@ from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.fact_lists import SENTENCES
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in, lines, position_of
-from memory_mcp.transfer.formats.recognition import Head
+from memory_mcp.transfer.formats.recognition import JSON_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES, decoded
 from memory_mcp.wording import sentence
@@ -51,7 +51,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
                 is_sentence = is_text(name) and isinstance(value, _Unreadable) and value.is_sentence
                 yield from [ImportItem(where, left_out=SENTENCES)] if is_sentence else _read_value(value, where)
 
-    yield from each_file(source, graph)
+    yield from each_file(source, graph, ends_in(*JSON_SUFFIXES, *TEXT_SUFFIXES))
 
 
 def is_in_fence(head: Head) -> bool:

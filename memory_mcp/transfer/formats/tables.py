@@ -58,6 +58,8 @@ _ENDS = frozenset(
 )
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
+# In a form these are questions like any other.
+_QUESTIONS = frozenset("date_sent time_sent sender sender_name from role 送信者".split())
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
@@ -224,11 +226,17 @@ def header_at(rows: list[list[str]]) -> int | None:
 
 def _fields(header: list[str]) -> list[str]:
     """The field of each column, empty for a further one, and for those whose values tell what they are."""
-    return [_FIELD_OF.get(name, "") if name not in ("role", "from") else "" for name in map(_normal, header)]
+    names = [*map(_normal, header)]
+    fields = [_FIELD_OF.get(name, "") if name not in ("role", "from") else "" for name in names]
+    if _is_of_form(header):
+        return [field if name not in _QUESTIONS else "" for name, field in zip(names, fields, strict=True)]
+    return fields
 
 
 def _with_speakers(fields: list[str], header: list[str], rows: list[list[str]]) -> list[str]:
     """The fields, with `role` and `from` as those of who spoke where their values are."""
+    if _is_of_form(header):
+        return fields
     names = [*map(_normal, header)]
     values = [set(filter(None, islice(_column(rows, at), VALUES_LOOKED_AT))) if not field else set() for at, field in enumerate(fields)]
     return ["source" if _is_who(name, found, names) else field for name, found, field in zip(names, values, fields, strict=True)]
@@ -260,7 +268,8 @@ def _has_texts(row: list[str]) -> bool:
 
 
 def _is_of_form(row: list[str]) -> bool:
-    return len(row) > 1 and row[0].strip() in _OF_FORM
+    has_texts = any(_FIELD_OF.get(name) == "content" for name in map(_normal, row))
+    return len(row) > 1 and row[0].strip() in _OF_FORM and not has_texts
 
 
 def _has_titles(row: list[str]) -> bool:
