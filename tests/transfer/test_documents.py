@@ -21,6 +21,7 @@ from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringO
 from memory_mcp import extras
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, documents, sections
+from memory_mcp.transfer.formats.flat_html import DEEPEST, PUT_IN, flattened
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
 from memory_mcp.transfer.formats.readers import detect_format, parts_of
 from memory_mcp.transfer.formats.sources import SMALL_BYTES
@@ -285,6 +286,13 @@ def test_a_table_that_reaches_down_without_end_is_read(tmp_path: Path) -> None:
     assert sum(text.count("y") for _, _, text in told(read(tmp_path / "a.html", page.encode()))) == 1_000
 
 
+def test_a_cell_reaches_down_in_its_own_table_however_deep_it_is() -> None:
+    inner = "<table><tr><td>a<td>b<tr><td>c<td>d</table>"
+    page = f"<table><tr><td rowspan=2>x<td>{inner}<tr><td>y</table>"
+    assert flattened(page).count(PUT_IN) == 1
+    assert flattened("<table>" * 200_000) == "<table>" * DEEPEST
+
+
 def test_a_table_of_empty_cells_is_left_out(tmp_path: Path) -> None:
     items = read(tmp_path / "a.html", b"<p>x<table><tr><td><td><tr><td><td></table>")
     assert [text.split()[0] for _, _, text in told(items)] == ["x"]
@@ -345,6 +353,11 @@ def test_a_file_of_scans_alone_says_what_it_has_instead_of_texts(tmp_path: Path)
     assert isinstance(failed, Failed)
     assert f"all of it is left out: {documents.SCANS}: 1. Of scans, make texts first (OCR)" in str(failed.refusal)
     assert "スキャン）: 1）" in str(in_japanese(str(failed.refusal)))
+    (tmp_path / "a.csv").write_text(",,\n,,\n")
+    *_, of_table = answers(Asked(tmp_path / "a.csv", Format.AUTO, "nilou"))
+    assert isinstance(of_table, Failed)
+    assert str(of_table.refusal).endswith("all of it is left out: empty tables: 1.")
+    assert in_japanese(str(of_table.refusal)) == "インポートできるものがありません（読まなかったもの: 空の表: 1）。"
 
 
 def test_of_a_page_the_unseen_is_left_out_and_pictures_are_counted(tmp_path: Path) -> None:

@@ -50,6 +50,17 @@ def test_a_chat_keeps_who_said_what_and_counts_what_is_left_out(tmp_path: Path) 
     assert [(item.where, item.refused) for item in items if item.refused] == [("灯台.jsonl, line 7", "It is no JSON object.")]
 
 
+def test_a_chat_with_a_byte_that_is_no_character_is_read_and_one_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    chat = "\n".join(json.dumps(line, ensure_ascii=False) for line in ({**HEADER, "user_name": "unused"}, message("お帰り、ユウ。")))
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(chat.encode().replace("帰".encode(), "帰".encode()[:1]))
+    (row,) = rows(list(sillytavern.read(source_of(path), ReadOptions(None))))
+    assert row["content"] == "お�り、ユウ。"
+    path.write_bytes(chat.encode("cp932"))
+    (refused,) = sillytavern.read(source_of(path), ReadOptions(None))
+    assert refused.refused == "a.jsonl is not UTF-8: its characters are in another encoding. Save it as UTF-8."
+
+
 @pytest.mark.parametrize(
     ("written", "understood"),
     [

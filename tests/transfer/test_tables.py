@@ -11,7 +11,7 @@ import pytest
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import Format, tables
-from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions
+from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, key_of
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
 
@@ -97,6 +97,15 @@ def test_a_role_that_is_no_speaker_and_where_something_begins_are_further_column
     assert (first["content"], first.get("source"), first["metadata"]["csv"]) == ("楽しかった", None, further)
 
 
+@pytest.mark.parametrize(("column", "other"), [("role", "部長"), ("from", "10:30")])
+def test_rows_are_known_again_where_an_added_one_tells_what_a_column_is(tmp_path: Path, column: str, other: str) -> None:
+    table = f"{column},text\nuser,はい\nassistant,はい\nuser,はい\n"
+    before = [row["key"] for row in rows(tmp_path / "a.csv", table)]
+    after = rows(tmp_path / "a.csv", table + "".join(f"{other[:-1]}{number},いいえ\n" for number in range(5)))
+    assert [row.get("source") for row in after] == [None] * 8
+    assert [key in (row["key"], *row["former_keys"]) for key, row in zip(before, after, strict=False)] == [True] * 3
+
+
 def test_a_person_with_the_name_of_a_month_is_a_speaker_among_others(tmp_path: Path) -> None:
     said = rows(tmp_path / "a.csv", "from,text\nMay,はい\nKen,では\nAnn,うん\n")
     assert [row["source"] for row in said] == ["May", "Ken", "Ann"]
@@ -106,6 +115,16 @@ def test_a_person_with_the_name_of_a_month_is_a_speaker_among_others(tmp_path: P
 def test_a_table_of_people_or_places_without_a_column_of_texts_is_refused(tmp_path: Path, table: str) -> None:
     (item,) = read(tmp_path / "a.csv", table)
     assert "no column of texts" in item.refused
+
+
+def test_rows_of_equal_texts_are_known_by_what_identified_them_while_their_columns_were_further_ones(tmp_path: Path) -> None:
+    table = "Date,Sender,Text,start\n2024-05-01,Ann,ok,\n2024-05-01,Bo,ok,\n2024-05-01,Ann,ok,\n2024-05-01,,ok,\n2024-05-02,Bo,ok,10:00\n"
+    ok = ("ok", "2024-05-01", "", "")
+    stored = [(*ok, "Sender", "Ann"), (*ok, "Sender", "Bo"), (*ok, "Sender", "Ann", "2"), ok, ("ok", "2024-05-02", "", "", "10:00")]
+    known = [{row["key"], *row.get("former_keys", ())} for row in rows(tmp_path / "a.csv", table)]
+    keys = [key_of("csv", *identity) for identity in stored]
+    assert [[key in of_row for of_row in known].index(True) for key in keys] == [0, 1, 2, 3, 4]
+    assert sum(map(len, known)) == len(set().union(*known))
 
 
 def test_each_piece_of_a_long_row_is_known_by_the_key_that_it_had(tmp_path: Path) -> None:

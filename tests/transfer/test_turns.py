@@ -535,6 +535,14 @@ def test_what_somebody_puts_in_brackets_at_the_end_stays_in_a_chat_of_whatsapp(t
     assert [text for _, text in texts(found)] == [*said, "Two"]
 
 
+def test_a_name_with_an_open_quotation_mark_speaks_in_whatsapp_where_many_messages_have_it(tmp_path: Path) -> None:
+    said = ["Ann «Bee: one", "Ann «Bee: two: three", "Ann «Bee:", "Ken changed the subject from “A: b” to “C”", 'Ken changed it to "A: b"']
+    chat = "".join(f"05.02.2024, 21:0{number} - {text}\n" for number, text in enumerate(said)).replace("Bee:\n", "Bee:\nfour\n")
+    found = read(written(tmp_path, "a.txt", chat))
+    assert texts(found) == [("Ann «Bee", "one"), ("Ann «Bee", "two: three"), ("Ann «Bee", "four")]
+    assert found.left_out == {"notices": 2}
+
+
 def test_a_row_is_known_by_the_day_that_its_table_had_before_the_clock_told_it(tmp_path: Path) -> None:
     rows = "AuthorID,Author,Date,Content,Attachments,Reactions\n7,Ann,04/05/2024 20:10,hi,,\n7,Ann,04/05/2024 20:10,hi,,\n"
     path = written(tmp_path, "a.csv", rows)
@@ -725,6 +733,12 @@ def sent(number: int, text: Any, **further: Any) -> dict[str, Any]:
     return {"id": number, "type": "message", **at, "from": "Emi", "from_id": "user1", "text": text, **further}
 
 
+WRITTEN_IN_DISCORD = (
+    "Added sugar to the group.",
+    "Pinned a message.",
+    "Joined the server. Hi!",
+    '"Started a call that lasted 1,200 minutes."',
+)
 OFFICIAL = (
     "アカウント名,さくら堂\r\nタイムゾーン,'+09:00\r\nダウンロード日時,2026/09/15 14:34\r\n送信者タイプ,送信者名,送信日,送信時刻,内容\r\n"
 )
@@ -774,9 +788,13 @@ EXPORTS: list[tuple[str, Any, list[tuple[Any, ...]], dict[str, int]]] = [
     ),
     (
         "discord",
-        "AuthorID,Author,Date,Content\n5,kenta,2026-09-30T20:15:17+09:00,Added sugar to the group.\n",
-        [("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Added sugar to the group.")],
-        {},
+        "AuthorID,Author,Date,Content\n"
+        + "".join(f"5,kenta,2026-09-30T20:15:{number}+09:00,{text}\n" for number, text in enumerate(WRITTEN_IN_DISCORD, start=17)),
+        [
+            ("kenta", "2026-09-30T20:15:17+09:00", "Discord chat 2026-09-30", "Added sugar to the group."),
+            ("kenta", "2026-09-30T20:15:19+09:00", "Discord chat 2026-09-30", "Joined the server. Hi!"),
+        ],
+        {"notices": 1, "calls": 1},
     ),
     (
         "discord",

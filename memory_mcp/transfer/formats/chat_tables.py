@@ -61,14 +61,16 @@ def _line(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn: 
 def _discord(cells: Cells, above: Cells, options: ReadOptions, name: str) -> Turn:  # noqa: ARG001  it has nothing above its header
     moment, speaker, content = said_at(cells["Date"], options), cells["Author"].strip(), cells["Content"].strip()
     files = [part for part in cells.get("Attachments", "").split(",") if part.strip()]
+    notice = "calls" if discord.CALL.fullmatch(content) else "notices" if content in discord.NOTICES else ""
     return Turn(
         speaker,
-        content,
+        "" if notice else content,
         moment,
         f"Discord {name} {(moment or '')[:10]}".strip(),
         (cells["AuthorID"], moment or "", content),
         role_of(speaker, by_user=True),
         (
+            *([notice] if notice else []),
             *(media_kind(file.partition("?")[0]) or "files" for file in files),
             *(["reactions"] if cells.get("Reactions", "").strip() else []),
         ),

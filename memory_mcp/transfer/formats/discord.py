@@ -25,6 +25,21 @@ FORM = "discord"
 PROGRAM = "Discord"
 # Types of messages with a text of somebody; the others, such as GuildMemberJoin, are notices. Newer types have numbers.
 _SAID = frozenset({"Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"})
+# The sentences that it writes for those notices in a table, which says nothing else of them. One with a name in it may be somebody's own.
+CALL = re.compile(r"Started a call that lasted [\d,]+ minutes\.")
+NOTICES = frozenset(
+    f"{words}."
+    for words in (
+        "Joined the server",
+        "Pinned a message",
+        "Started a thread",
+        "Left the group",
+        "Added a recipient",
+        "Removed a recipient",
+        "Changed the channel name",
+        "Changed the channel icon",
+    )
+)
 
 # The text that DiscordChatExporter writes unless it is asked for JSON.
 _PLAIN_TEXT = re.compile(r"\ufeff?={20,80}\r?\nGuild: .{0,200}\nChannel: ")

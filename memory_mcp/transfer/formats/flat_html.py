@@ -51,7 +51,10 @@ def flattened(page: str) -> str:
         name = tag[2].lower()
         parts += [page[at : tag.start()], _BETWEEN if name in _APART else ""]
         if name == "table":
-            tables = tables[:-1] or tables if tag[1] else [*tables, _Rows()]
+            if not tag[1]:
+                tables.append(_Rows())
+            elif len(tables) > 1:
+                tables.pop()
         for _ in range(tables[-1].reached_before(tag, name)):
             parts += [
                 _kept(cast("re.Match[str]", _TAG.match("<td>")), inside),

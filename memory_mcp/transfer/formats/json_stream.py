@@ -21,6 +21,8 @@ OUTLINE_CHARACTERS = 4 * 1024 * 1024
 OUTLINED_LEVELS = 5
 _BETWEEN = " \t\r\n,"
 
+# What stands for bytes that are no character, and how many other characters beyond ASCII there are for each in a text that is damaged in some places.
+_NO_CHARACTER, _LEAST_PER_BAD = "�", 10
 _DECODER = json.JSONDecoder()
 # JSON that was copied with the code fence around it begins with this line.
 _FENCE = re.compile(r"\A\s{0,20}```\w{0,9}[ \t]*(?=\r?\n)")
@@ -78,10 +80,10 @@ def outline(blocks: Iterable[bytes], name: str) -> Any:
 
 
 def lines(blocks: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
-    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only. What is no character is �.
+    """Yields (number, line) for each line of UTF-8 text that is not blank. Splits at line feeds only. A few bytes that are no characters are �.
 
     Raises:
-        InvalidInput: a line is too long.
+        InvalidInput: the text is not UTF-8, or a line is too long.
     """
     rest, number = "", 0
     for text in _texts(blocks, name, errors="replace"):
@@ -289,9 +291,16 @@ class _Window:
 
 def _texts(blocks: Iterable[bytes], name: str, errors: str = "strict") -> Iterator[str]:
     decoder, is_first = codecs.getincrementaldecoder("utf-8-sig")(errors), True
+    bad = others = 0
     try:
         for block in blocks:
             if text := decoder.decode(block):
+                bad_here = max(text.count(_NO_CHARACTER) - block.count(_NO_CHARACTER.encode()), 0)
+                bad, others = bad + bad_here, others + len(text) - bad_here - len(text.encode("ascii", "ignore"))
+                if bad > 1 and bad * _LEAST_PER_BAD > others:  # it is in another encoding
+                    raise InvalidInput(
+                        "{} is not UTF-8", "{}", "Save it as UTF-8", name, sentence("its characters are in another encoding")
+                    )
                 yield _FENCE.sub("", text, count=1) if is_first else text
                 is_first = False
         yield decoder.decode(b"", final=True)

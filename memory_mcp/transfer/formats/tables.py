@@ -45,11 +45,10 @@ COLUMNS = {
 }
 _TIMES = ("occurred_at", "created_at")
 _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.split()}
-# Once these were further columns: their times identify no row that was imported then.
-_READ_LATER = frozenset(
-    "created_time start_date date_sent 開始日 開始日時 開催日 start start_time time_sent 開始 開始時刻 開始時間 "
-    "sender sender_name from role 送信者".split()
-)
+# Once these were further columns. Rows that were imported then are known again by what identified them; those of before the first of them, by what
+# the other columns have in common.
+_READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
+_READ_LAST = frozenset("date_sent time_sent sender sender_name from role 送信者".split())
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
 _USERS = frozenset({"user", "human"})
 _ROLES = _USERS | frozenset("assistant system ai bot model tool function developer character ユーザー アシスタント システム".split())
@@ -66,6 +65,8 @@ _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
 _MERGED, LONGEST_MERGED = re.compile(rb'<(?:\w{1,9}:)?mergeCell\s[^<>]{0,99}?ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"'), 150
 _MOMENT = re.compile(r"(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
+
+_Identity = tuple[str, ...]
 
 
 class _Shown(str):
@@ -188,13 +189,18 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: It
     below = list(
         _with_shown(chain(enumerate(head[at + 1 :], start=at + 2), table), [cells for cells in merged if cells.first_row > at + 1])
     )
-    cells_below = [row for _, row in below]
+    numbers, cells_below = [number for number, _ in below], [row for _, row in below]
     fields = _with_speakers(_fields(header), header, cells_below)
-    year_first = {field: with_year_first(_column(cells_below, fields.index(field))) for field in _TIMES if field in fields}
-    read_rows = [(number, _cells(header, fields, row, year_first)) for number, row in below]
-    keys = _Keys(cells for _, cells in read_rows)
-    for number, cells in read_rows:
-        yield from _memory(cells, keys, sentence("{}, row {}", name, number), options)
+    read_rows = _read_rows(header, fields, cells_below)
+    without_shown = [["" if isinstance(cell, _Shown) else cell for cell in row] for row in cells_below]
+    otherwise = [_read_rows(header, other, without_shown) for other in _fields_otherwise(header, fields)]
+    for number, cells, identity, former in zip(numbers, read_rows, *_identities(read_rows, otherwise), strict=True):
+        yield from _memory(cells, identity, former, sentence("{}, row {}", name, number), options)
+
+
+def _read_rows(header: list[str], fields: list[str], rows: list[list[str]]) -> list[_Cells]:
+    year_first = {field: with_year_first(_column(rows, fields.index(field))) for field in _TIMES if field in fields}
+    return [_cells(header, fields, row, year_first) for row in rows]
 
 
 def _with_shown(rows: Iterable[tuple[int, list[str]]], merged: Iterable[_Merged]) -> Iterator[tuple[int, list[str]]]:
@@ -247,6 +253,16 @@ def _is_time(text: str) -> bool:
     return needs_today(text) or written_time(_iso(text)) is not None
 
 
+def _fields_otherwise(header: list[str], fields: list[str]) -> Iterator[list[str]]:
+    """The fields of each column before the last of them were read, and with those whose values told something else before rows were added."""
+    names = [*map(_normal, header)]
+    yield [_FIELD_OF.get(name, "") if name not in _READ_LAST else "" for name in names]
+    for column in ("role", "from"):
+        if column in names:
+            yield ["source" if name == column else field for name, field in zip(names, fields, strict=True)]
+            yield ["" if name == column else field for name, field in zip(names, fields, strict=True)]
+
+
 def _has_texts(row: list[str]) -> bool:
     return "content" in _fields(row)
 
@@ -268,8 +284,7 @@ def _cells(header: list[str], fields: list[str], row: list[str], year_first: Map
         text = cell.strip()
         if not text:
             continue
-        was_read = not isinstance(cell, _Shown) and (name := normalise(column).strip()) in _FIELD_OF and name not in _READ_LATER
-        if field and was_read:
+        if field and (name := normalise(column).strip()) in _FIELD_OF and name not in _READ_LATER:
             cells.formerly[field] = text  # the last of several counted
         if field and field not in cells.values:
             cells.values[field], cells.columns[field] = text, column
@@ -306,28 +321,38 @@ def _tell_times(cells: _Cells, year_first: Mapping[str, Callable[[str], str]]) -
         cells.further["time"] = values.pop("clock")
 
 
-class _Keys:
-    """What identifies the rows of a table: text, times and speaker; of rows that have the same of these all that they have, and their number among equals.
+def _identities(rows: list[_Cells], otherwise: list[list[_Cells]]) -> tuple[list[_Identity], list[list[_Identity]]]:
+    """What identifies each row, and under what else it may be stored, given what its cells were read as otherwise.
 
-    The first of them is also known by what they have in common.
+    What several rows have in common, the first of them is known by, unless another row is stored under it.
     """
+    identities, stored = _identified(rows), [*map(_identified, otherwise)]
+    reserved, claimed, former = {*identities, *stored[0]}, set(chain(identities, *stored)), list[list[_Identity]]()
+    for number, (cells, identity) in enumerate(zip(rows, identities, strict=True)):
+        with_text = [
+            (read[number], keys[number]) for read, keys in zip(otherwise, stored, strict=True) if read[number].values.get("content")
+        ]
+        shared = {_identity(values) for values in (cells.values, *chain(*((read.values, read.formerly) for read, _ in with_text)))}
+        # What the columns were first is a fact; what else they may have been is no reason to take a row for another one.
+        first, further = (key for _, key in with_text[:1]), (key for _, key in with_text[1:] if key not in reserved)
+        former.append([*(key for key in dict.fromkeys(chain(first, further)) if key != identity), *sorted(shared - claimed)])
+        claimed |= shared
+    return identities, former
 
-    def __init__(self, rows: Iterable[_Cells]) -> None:
-        self._same = Counter(_identity(cells.values) for cells in rows)
-        self._numbers, self._former = Counter[tuple[str, ...]](), set[tuple[str, ...]]()
 
-    def of(self, cells: _Cells) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """What identifies a row, and what it was identified by before, with the form."""
-        common = whole = _identity(cells.values)
-        if self._same[common] > 1:
+def _identified(rows: list[_Cells]) -> list[_Identity]:
+    """Text, times and speaker of each row; of rows that have the same of these all that they have, and their number among equals."""
+    same, numbers = Counter(_identity(cells.values) for cells in rows), Counter[_Identity]()
+    identities = list[_Identity]()
+    for cells in rows:
+        whole = _identity(cells.values)
+        if same[whole] > 1:
             further = {name: text for name, text in cells.values.items() if name not in _IDENTITY} | cells.further
             whole += tuple(chain.from_iterable(further.items()))
-            self._numbers[whole] += 1
-            whole += (str(self._numbers[whole]),) if self._numbers[whole] > 1 else ()
-        known_as = {common, _identity(cells.formerly)} if "content" in cells.formerly else {common}
-        former = known_as - self._former - {whole}
-        self._former |= known_as
-        return whole, [(FORM, *identity) for identity in sorted(former)]
+            numbers[whole] += 1
+            whole += (str(numbers[whole]),) if numbers[whole] > 1 else ()
+        identities.append(whole)
+    return identities
 
 
 def _identity(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -342,7 +367,7 @@ def _column(rows: Iterable[list[str]], at: int) -> Iterator[str]:
     return (row[at].strip() for row in rows if at < len(row))
 
 
-def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Iterator[ImportItem]:
+def _memory(cells: _Cells, identity: _Identity, former: list[_Identity], where: str, options: ReadOptions) -> Iterator[ImportItem]:
     """The row of a memory. It is identified by its values as they are written."""
     values = {name: _lines_of(text) for name, text in cells.values.items() if name not in (*_TIMES, "clock")}
     if not values.get("content"):
@@ -356,9 +381,10 @@ def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Ite
     # A time that can't be read is refused by its name when it is stored.
     fields |= {name: _time(text, options) for name, text in cells.times.items()}
     beside = {column: _lines_of(cell) for column, cell in (cells.further | cells.unnamed).items()}
-    identity, former = keys.of(cells)
-    fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None, "former": former}
-    yield from import_rows.memory_rows(where, FORM, identity, fields.pop("content"), origin={"row": where}, **fields)
+    fields |= {"tags": split_labels(values.get("tags", "")), "metadata": {FORM: beside} if beside else None}
+    yield from import_rows.memory_rows(
+        where, FORM, identity, fields.pop("content"), origin={"row": where}, former=[(FORM, *known_as) for known_as in former], **fields
+    )
 
 
 def _lines_of(cell: str) -> str:

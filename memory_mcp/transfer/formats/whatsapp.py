@@ -5,7 +5,8 @@ puts it in angle brackets, or names a file. langchain-community's WhatsAppChatLo
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import PurePosixPath
@@ -35,7 +36,8 @@ _OTHER_MARKS = dict.fromkeys(map(ord, "\u200f\u202a\u202b\u202c\u202d\u202e\u206
 )
 _DATE = r"(?P<first>\d{1,4})(?:[/.\-] ?|[年년] ?)(?P<middle>\d{1,2})(?:[/.\-] ?|[月월] ?)(?P<last>\d{1,4})[.日일]?"
 _START = re.compile(rf"{MARK}?(?P<open>\[)?{_DATE}(?:,|،)? {{0,2}}{TIME}(?:\]| [\-–—]) (?P<rest>.*)", re.DOTALL)
-# A name has no quotation marks that are still open: Ken changed the subject from "a: b".
+# A name has no quotation marks that are still open, unless many messages have it: Ken changed the subject from "a: b".
+_LEAST_MESSAGES = 3
 _NAME = re.compile(r'\A(?:[^„“「『«"]|„[^“]*“|“[^”]*”|「[^」]*」|『[^』]*』|«[^»]*»|"[^"]*")*')
 _FILE = re.compile(r"(\S.{0,120}\.[A-Za-z0-9]{2,5}) \([^()]{1,60}\)")
 _BRACKETED = re.compile(r"<([^<>]{1,80})>")
@@ -87,7 +89,9 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
     """Yields a row for each message. A day of a chat is a session."""
     path = PurePosixPath(name)
     title = _TITLE.sub("", (path.parent.name or source.label) if path.stem == "_chat" else path.stem).strip("_ ")
-    day_in = _order(message.start for message in _messages(source, name))
+    open_names = Counter[str]()
+    day_in = _order(_starts(source, name, open_names))
+    names = {speaker for speaker, count in open_names.items() if count >= _LEAST_MESSAGES}
     equals = Equals()
     for message in _messages(source, name):
         where = f"{name}, line {message.number}"
@@ -95,7 +99,7 @@ def read_file(source: Source, name: str, options: ReadOptions) -> Iterator[Impor
         if said_at is None:
             yield ImportItem(where, refused="It has no day or no time that there is; days of the Islamic calendar are not read.")
             continue
-        speaker, text, kinds = _said("\n".join(message.rest.lines))
+        speaker, text, kinds = _said("\n".join(message.rest.lines), names)
         written, day = message.start[0][: message.start.start("rest")].strip(f"{MARK} "), said_at.date().isoformat()
         turn = Turn(
             speaker,
@@ -125,12 +129,27 @@ def _messages(source: Source, name: str) -> Iterator[_Message]:
         yield message
 
 
-def _said(rest: str) -> tuple[str | None, str, tuple[str, ...]]:
+def _starts(source: Source, name: str, open_names: Counter[str]) -> Iterator[re.Match[str]]:
+    """The beginnings of the messages. Of what stands before their texts, what has open quotation marks is counted."""
+    for message in _messages(source, name):
+        speaker, _ = _parted(f"{message.rest.lines[0]}\n")
+        open_names.update([speaker] if speaker and not _NAME.fullmatch(speaker) else [])
+        yield message.start
+
+
+def _parted(rest: str) -> tuple[str | None, str]:
+    """What stands before the text of a message, such as a name, and the text."""
+    for separator in (": ", ":\n"):
+        speaker, colon, text = rest.removeprefix(MARK).partition(separator)
+        if colon and len(speaker) <= 100 and "\n" not in speaker:
+            return speaker, text
+    return None, ""
+
+
+def _said(rest: str, open_names: Container[str]) -> tuple[str | None, str, tuple[str, ...]]:
     """Who says what in the text of a message, and the kinds of what the program wrote in it. Without a speaker all of it is the program's."""
-    speaker, colon, text = rest.removeprefix(MARK).partition(": ")
-    if not colon or len(speaker) > 100 or "\n" in speaker:
-        speaker, colon, text = rest.removeprefix(MARK).partition(":\n")
-    if not colon or len(speaker) > 100 or "\n" in speaker or not _NAME.fullmatch(speaker):
+    speaker, text = _parted(rest)
+    if speaker is None or not (_NAME.fullmatch(speaker) or speaker in open_names):
         return None, "", ("calls" if _is_call(rest) else "notices",)
     said = _EDITED.sub("", text.rstrip())
     return speaker, *(_marked(said) if MARK in said else _unmarked(said))

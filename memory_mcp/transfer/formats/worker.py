@@ -16,6 +16,7 @@ import apsw
 
 from memory_mcp.errors import InvalidInput, MemoryMCPError
 from memory_mcp.transfer.formats import Format
+from memory_mcp.transfer.formats.documents import SCANS
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, KindCount, LeftOut, ReadOptions
 from memory_mcp.transfer.formats.readers import FormatPart, by_persona, forgetting, json_line, parts_of, without_deep_row
 from memory_mcp.transfer.line_fields import LINE_LIMIT_BYTES
@@ -131,6 +132,8 @@ def answers(asked: Asked, memory_limit_bytes: int = MEMORY_LIMIT_BYTES) -> Itera
 
 def _nothing_in(left_out: LeftOut) -> InvalidInput:
     if kinds := [sentence("{}: {}", sentence(counted.kind), counted.count) for counted in left_out.kinds()]:
+        if all(counted.kind != SCANS for counted in left_out.kinds()):
+            return InvalidInput("the file has nothing to import", "all of it is left out: {}", "", clauses(kinds))
         return InvalidInput(
             "the file has nothing to import", "all of it is left out: {}", "Of scans, make texts first (OCR)", clauses(kinds)
         )
