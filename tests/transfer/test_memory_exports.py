@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory_mcp.errors import InvalidInput
-from memory_mcp.transfer.formats import Format, knowledge_graph, mem0, memory_service
+from memory_mcp.transfer.formats import Format, knowledge_graph, lessons, mem0, memory_service
 from memory_mcp.transfer.formats.import_rows import NO_OPTIONS, ImportItem, LeftOut, moment
 from memory_mcp.transfer.formats.readers import detect_format
 from memory_mcp.transfer.formats.sources import source_of
@@ -221,11 +221,48 @@ def test_what_read_graph_answers_is_the_same(tmp_path: Path) -> None:
     assert first == second
     fenced = f"ツールの結果：\n\n```json\n{json.dumps(answer, ensure_ascii=False, indent=1)}\n```\n以上です。\n"
     path = write(tmp_path / "graph.md", fenced)
-    assert detect_format(path) is Format.MCP_MEMORY
     items = list(knowledge_graph.read(source_of(path), None))
     assert [item.row for item in items if item.row] == first
     kept = [("graph.md, line 1", "sentences around a list of facts"), ("graph.md, line 37", "sentences around a list of facts")]
     assert [(item.where, item.left_out) for item in items if item.left_out.startswith("sentences")] == kept
+
+
+@pytest.mark.parametrize(
+    ("behind", "format_"),
+    [
+        ("", Format.MCP_MEMORY),
+        ('\n```json\n{"entities": [{"name": "健太"}]}\n```\n', Format.MCP_MEMORY),
+        ("以上です。\n", Format.TEXT),
+        ("# 日記\n\n" + "苺を買った。\n\n" * 20_000, Format.TEXT),
+        ("```\nlet a = 1\n```\n散歩した。", Format.TEXT),
+    ],
+)
+@pytest.mark.parametrize("observations", [1, 10_000])
+def test_a_text_with_a_graph_in_a_fence_is_one_where_words_stand_behind_it(
+    tmp_path: Path, behind: str, format_: Format, observations: int
+) -> None:
+    graph = json.dumps({"entities": [{"name": "A", "entityType": "人", "observations": ["苺が好き"] * observations}], "relations": []})
+    path = write(tmp_path / "graph.md", f"ツールの結果：\n\n```json\n{graph}\n```\n{behind}")
+    assert detect_format(path) is format_
+
+
+@pytest.mark.parametrize("behind", ['{"memories": ["大工"]}', '\n["大工"]', "\n```\nAnything else?", "}", "\n" * 300_000 + "x"])
+@pytest.mark.parametrize("first", ['{"memories": ["苺が好き", "左利き"]}', '["苺が好き", "左利き"]'])
+def test_what_stands_behind_the_json_of_a_file_is_refused_and_what_is_before_is_read(tmp_path: Path, first: str, behind: str) -> None:
+    path = write(tmp_path / "a.json", first + behind)
+    items = list(ROWS[Format.FACTS].read(path, NO_OPTIONS, print))
+    assert [item.row["content"] for item in items if item.row] == ["苺が好き", "左利き"]
+    assert [item.where for item in items if "has more than one JSON value: behind the first stands" in item.refused] == ["a.json"]
+
+
+def test_a_second_export_behind_the_first_is_refused(tmp_path: Path) -> None:
+    for read_format, value in (
+        (mem0.read, {"memories": [{"id": "1", "memory": "苺が好き", "user_id": "k"}]}),
+        (memory_service.read, {"export_metadata": {}, "memories": [{"content": "苺が好き", "content_hash": "a"}]}),
+    ):
+        found, refused = read(read_format, write(tmp_path / "a.json", json.dumps(value) + "\n" + json.dumps(value)))
+        assert [row["content"] for row in found] == ["苺が好き"]
+        assert ["more than one JSON value" in one.refused for one in refused] == [True]
 
 
 def test_json_with_its_code_fence_is_read(tmp_path: Path) -> None:
@@ -381,3 +418,10 @@ def test_odd_values_where_a_program_has_lists_are_of_no_program(tmp_path: Path, 
 
 def test_a_time_of_more_figures_than_there_are_times_is_none() -> None:
     assert [moment(value) for value in (10**400, float("inf"), -1)] == [None] * 3
+
+
+@pytest.mark.parametrize("reader", [knowledge_graph.read, lessons.read, memory_service.read])
+def test_pictures_beside_what_other_programs_remember_are_other_files(tmp_path: Path, reader: Any) -> None:
+    files = {"a.json": {"entities": [], "memories": [], "skills": {}}, "b.png": b"\x89PNG\r\n\x1a\n{\n\xff\n"}
+    items = reader(source_of(make(tmp_path / "there", files)), None)
+    assert [(item.where, item.left_out, item.refused) for item in items] == [("b.png", "other files", "")]

@@ -72,13 +72,40 @@ def test_a_row_is_known_by_the_key_that_it_had_while_its_column_was_not_read(tmp
 
 def test_who_wrote_a_row_may_be_in_a_column_of_several_names_and_a_row_read_before_is_known(tmp_path: Path) -> None:
     (before,) = rows(tmp_path / "a.csv", "message,date\n元気？,2025-10-29\n")
-    for name in ("Sender", "from", "role", "送信者"):
-        (row,) = rows(tmp_path / "a.csv", f"message,{name},date\n元気？,花子,2025-10-29\n")
-        assert (row["source"], row["former_keys"]) == ("花子", [before["key"]])
+    for name, who in (("Sender", "花子"), ("from", "花子"), ("from", "090-1234-5678"), ("role", "assistant"), ("送信者", "花子")):
+        (row,) = rows(tmp_path / "a.csv", f"message,{name},date\n元気？,{who},2025-10-29\n")
+        assert (row["source"], row["former_keys"]) == (who, [before["key"]])
     said = rows(tmp_path / "a.csv", "role,content\nuser,はい\nassistant,では\n", "健太")
     assert [row["source"] for row in said] == ["健太", "assistant"]
-    (trip,) = rows(tmp_path / "a.csv", "message,from,to\n楽しかった,東京,京都\n")
-    assert trip.get("source") != "東京"
+
+
+@pytest.mark.parametrize(
+    ("table", "further"),
+    [
+        ("message,from,to\n楽しかった,東京,京都\n", {"from": "東京", "to": "京都"}),
+        ("from,destination,note\n東京,京都,楽しかった\n", {"from": "東京", "destination": "京都"}),
+        ("from,until,note\n2025-01-03,2025-01-05,楽しかった\n", {"from": "2025-01-03", "until": "2025-01-05"}),
+        ("from,note\n09:30,楽しかった\n", {"from": "09:30"}),
+        ("From,note\n3月5日,楽しかった\n未定,良かった\n", {"From": "3月5日"}),
+        ("role,note\n部長,楽しかった\nuser,楽しかった\n", {"role": "部長"}),
+    ],
+)
+def test_a_role_that_is_no_speaker_and_where_something_begins_are_further_columns(
+    tmp_path: Path, table: str, further: dict[str, str]
+) -> None:
+    first, *_ = rows(tmp_path / "a.csv", table)
+    assert (first["content"], first.get("source"), first["metadata"]["csv"]) == ("楽しかった", None, further)
+
+
+def test_a_person_with_the_name_of_a_month_is_a_speaker_among_others(tmp_path: Path) -> None:
+    said = rows(tmp_path / "a.csv", "from,text\nMay,はい\nKen,では\nAnn,うん\n")
+    assert [row["source"] for row in said] == ["May", "Ken", "Ann"]
+
+
+@pytest.mark.parametrize("table", ["name,role,about\n花子,部長,茶が好き\n健太,user,苺が好き\n", "title,from,about\n京都,東京,旅\n"])
+def test_a_table_of_people_or_places_without_a_column_of_texts_is_refused(tmp_path: Path, table: str) -> None:
+    (item,) = read(tmp_path / "a.csv", table)
+    assert "no column of texts" in item.refused
 
 
 def test_each_piece_of_a_long_row_is_known_by_the_key_that_it_had(tmp_path: Path) -> None:
@@ -218,6 +245,11 @@ def test_the_answers_of_a_form_are_its_text_and_a_second_column_of_texts_is_kept
     assert refused.refused == "It has no text (content)."
     (only,) = rows(tmp_path / "b.csv", "タイムスタンプ,ご意見\n2025/10/29 21:05,よい\n")
     assert only["content"] == "よい"
+    questions = "Timestamp,Sender,From,Role,Amount\n2025-01-03 10:00,Ann,Kyoto,user,5000\n"
+    (answers,) = rows(tmp_path / "e.csv", questions)
+    assert answers["content"] == "Sender: Ann\nFrom: Kyoto\nRole: user\nAmount: 5000"
+    (said,) = rows(tmp_path / "f.csv", "Timestamp,Sender,Message\n2025-01-03 10:00,Ann,hello\n")
+    assert (said["content"], said["source"]) == ("hello", "Ann")
     other_texts = rows(tmp_path / "d.csv", "内容,メモ\n,熟れた\n")
     assert [row["content"] for row in other_texts] == ["熟れた"]
     (both,) = rows(tmp_path / "c.csv", "内容,メモ\n柿,熟れた\n")

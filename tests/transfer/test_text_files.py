@@ -78,7 +78,7 @@ def test_a_text_is_read_in_the_encodings_that_japanese_files_have(tmp_path: Path
 
 
 def test_a_text_is_read_as_it_begins_however_it_goes_on(tmp_path: Path) -> None:
-    kana, kanji = "ひらがなの文です。" * 100, "会議資料議事録" * 2000
+    kana, kanji = "ひらがなの文です。" * 1200, "会議資料議事録" * 8000
     read = "".join(contents(write(tmp_path / "a.txt", f"{kana}\n\n{kanji}".encode("euc_jp"))))
     assert read == kana + kanji
 

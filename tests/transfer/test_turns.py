@@ -1219,6 +1219,11 @@ def test_a_longer_export_has_the_keys_of_the_shorter_one_and_of_equal_messages_e
             [(None, "大工"), (None, "道具が好き"), (None, "犬を飼う")],
         ),
         ("a.txt", "[2025-01-03] - Tea.[2025-01-04] - Coffee.\n", [("2025-01-03", "Tea."), ("2025-01-04", "Coffee.")]),
+        (
+            "a.txt",
+            "- [2025-01-03] - saw [Windows 2000] - nice\n- [2025-01-04] - tea",
+            [("2025-01-03", "saw [Windows 2000] - nice"), ("2025-01-04", "tea")],
+        ),
         ("a.txt", '["[2025-01-03] - 苺が好き", "左利き"]', [("2025-01-03", "苺が好き"), (None, "左利き")]),
         ("a.md", '```json\n{"memories": ["苺が好き", "左利き"]}\n```\n', [(None, "苺が好き"), (None, "左利き")]),
         (
@@ -1246,10 +1251,14 @@ def test_a_list_of_facts_is_one_fact_a_line_with_its_day(
 
 
 def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_read(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.txt", "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n")
+    path = written(
+        tmp_path,
+        "a.txt",
+        "- [2025-01-03] - 苺が好き\n- [2023年] - 左利き\n- 2025-04-06 犬を飼う\n- [2025-02-30] - 大工\n- [2025-01-03](https://example.com) 写真\n",
+    )
     rows = [item.row for item in ROWS[Format.FACTS].read(path, NO_OPTIONS, print) if item.row]
-    former = [None, "[2023年] - 左利き", "2025-04-06 犬を飼う", "大工"]
-    assert [row.get("former_keys") for row in rows] == [[key_of("facts", text, "")] if text else None for text in former]
+    former = [None, ("[2023年] - 左利き", ""), ("2025-04-06 犬を飼う", ""), ("大工", ""), ("(https://example.com) 写真", "2025-01-03")]
+    assert [row.get("former_keys") for row in rows] == [[key_of("facts", *said)] if said else None for said in former]
 
 
 @pytest.mark.parametrize(
@@ -1277,7 +1286,7 @@ def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_re
             "a.md",
             "Here is what I know.\n\n**Work context**\n\nA nurse.\n\nWorks nights.\n\n**Brief history**\n\n*Recent months*\n\nPlans a trip.",
             [(None, "A nurse."), (None, "Works nights."), (None, "Plans a trip.")],
-            1,
+            2,
         ),
         ("a.md", "**Facts**\n\nThis is what I remember\n\n- A cat\n- Tea", [(None, "A cat"), (None, "Tea")], 1),
         ("a.txt", 'Here are the memories:\n{"memories": ["a cat", "a dog"]}\n', [(None, "a cat"), (None, "a dog")], 1),
@@ -1287,6 +1296,28 @@ def test_facts_are_known_by_the_keys_that_they_had_while_their_times_were_not_re
             "あなたについて覚えていることです。\n\n- 大工\n  - 弟子は三人\n- 左利き\n",
             [(None, "大工\n- 弟子は三人"), (None, "左利き")],
             1,
+        ),
+        (
+            "a.md",
+            "# 覚えていること\n\n## 仕事\n- 大工\n  - 弟子は三人\n\n## 家族\n\n## ほか\n- 左利き\n",
+            [(None, "大工\n- 弟子は三人"), (None, "左利き")],
+            2,
+        ),
+        (
+            "a.md",
+            "Here's what I know about you so far:\n\n- Has a cat\n  - Tama\n- Baker\n\n# Others\n",
+            [(None, "Has a cat\n- Tama"), (None, "Baker")],
+            2,
+        ),
+        ("a.txt", "はい、次のことを覚えています。\n・苺が好き\n・左利き\n\n以上です。", [(None, "苺が好き"), (None, "左利き")], 2),
+        ("a.md", "保存されているメモリ：\n\n- 大工\n  - 弟子は三人\n- 左利き\n", [(None, "大工\n- 弟子は三人"), (None, "左利き")], 1),
+        ("a.txt", "覚えている内容をお伝えしますね。\n・苺が好き\n・左利き\n", [(None, "苺が好き"), (None, "左利き")], 1),
+        ("a.txt", "これまでに保存している内容は以下のとおりです。\n・苺が好き\n・左利き", [(None, "苺が好き"), (None, "左利き")], 1),
+        (
+            "a.txt",
+            "I have the following information about you:\n* Has a cat\n* Baker\n\nAnything else?",
+            [(None, "Has a cat"), (None, "Baker")],
+            2,
         ),
     ],
 )
@@ -1305,6 +1336,19 @@ def test_sentences_around_a_list_of_facts_are_counted(
         "今日は雨だった。\n[2025-01-03] に買った傘を使った。\n夜は晴れた。\n",
         'The tags of a page:\n\n["tea", "cup"]\n',
         "A note about tea.\n\nIt is long.\n\nI remember it well.\n\n- Green\n- Black\n",
+        "I remember what we need for the trip:\n\n- passport\n- towel\n  - the big one\n\nThen we go.\n",
+        "# 2025 diary\n\nI know about you and me.\n\n- woke up\n- tea with Ann\n  - she brought cake\n- (2024) was better\n",
+        "Ten things that I love about you:\n- your smile\n- your eyes\nYours, Ken",
+        "I think of what I know. It is little.\n- tea\n- cups\n",
+        "祖父の家のにおいをまだ覚えている。\n\n- 畳\n- 柱時計\n  - 止まったまま\n",
+        "あの人のことを覚えている：\n・笑顔\n・声\n\nまた会いたい。",
+        "Memories of my father, whom I told about you.\n- his boat\n- his pipe\n",
+        "あなたについて考えた。\n・笑顔\n・声\nまた会いたい。",
+        "知っている店を書き出す。\n・港の食堂\n・駅前の喫茶店\n",
+        "Things to buy before our journey to Kyoto:\n- milk\n- eggs\n",
+        "[Smith 2020] On tea. Journal of Tea 12.\n[Jones 2021] On coffee. Journal of Coffee 4.\n",
+        "【2025年5月号】町内会だより",
+        "[Windows 2000] is slow.\n",
     ],
 )
 def test_a_note_with_a_list_in_it_is_a_text(tmp_path: Path, note: str) -> None:
@@ -1508,6 +1552,25 @@ def test_turns_with_the_newest_first_are_known_in_the_session_that_their_newest_
     known = [import_rows.key_of("character-ai", session, f"t{number}") for number in range(2)]
     assert [row["session_id"] for row in rows] == ["c"] * 3
     assert all(key in row["former_keys"] for key, row in zip(known, rows, strict=False))
+
+
+@pytest.mark.parametrize("chat", [{}, {"chat_id": "c"}])
+def test_turns_without_ids_are_known_by_their_places_in_the_file(tmp_path: Path, chat: dict[str, str]) -> None:
+    turns = [
+        {
+            "turn_key": {"chat_id": "c"},
+            "author": {"name": name},
+            "create_time": f"2024-05-01T12:0{minute}:00Z",
+            "candidates": [{"raw_content": text}],
+        }
+        for minute, (name, text) in enumerate([("ミレイ", "鍵は？"), ("健太", "壺の中"), ("ミレイ", "箱")])
+    ]
+    path = written(tmp_path, "a.json", {**chat, "turns": turns[::-1]})
+    rows = [item.row for item in ROWS[detect_format(path)].read(path, NO_OPTIONS, print) if item.row]
+    formerly = chat.get("chat_id") or import_rows.key_of("character-ai", "", "箱")
+    assert [row["content"] for row in rows] == ["鍵は？", "壺の中", "箱"]
+    assert [row["former_keys"] for row in rows] == [[import_rows.key_of("character-ai", formerly, place)] for place in "321"]
+    assert not {row["key"] for row in rows} & {key for row in rows for key in row["former_keys"]}
 
 
 @pytest.mark.parametrize(

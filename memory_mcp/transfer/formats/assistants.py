@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -410,21 +410,36 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
 def _conversation(program: Program, entry: Fields, file: str, where: str, options: ReadOptions) -> Iterator[ImportItem]:
     nodes = program.nodes(entry)
     read = {name: program.messages(name, node) for name, node in nodes.items()}
-    path = list(nodes)
+    path, is_newest_first = list(nodes), False
     times = {name: next((message.said_at or "" for message in messages), "") for name, messages in read.items()}
     if any(node.get(program.parent) for node in nodes.values()):
         last = program.last(entry)
         is_dated = (isinstance(last, str) and last in nodes) or any(times.values())
         path = path_to_last(nodes, last, program.parent, times.__getitem__) if is_dated else path
-    elif (dated := [time for time in times.values() if time]) and dated[0] > dated[-1]:
-        path.reverse()  # the newest stands first
+    elif is_newest_first := (dated := [time for time in times.values() if time])[:1] > dated[-1:]:
+        path.reverse()
     yield from [ImportItem(where, left_out=BRANCHES)] * (len(nodes) - len(path))
     messages = [message for name in path for message in read[name]]
     begun = next((at for name in _BEGUN if (at := moment(entry.get(name)))), None)
     names = (text_in(entry.get(_USERS)), text_in(entry.get(_ASSISTANTS)) or program.name)
     session, title = program.session(entry, file, messages), program.title(entry)
-    former = program.former_sessions(entry, messages)
-    yield from conversation_items(program.form, where, session, title, messages, options, names, begun, former)
+    known = _known_as(program, entry, session, messages, is_newest_first=is_newest_first)
+    yield from conversation_items(program.form, where, session, title, known, options, names, begun)
+
+
+def _known_as(program: Program, entry: Fields, session: str, messages: list[Message], *, is_newest_first: bool) -> Iterator[Message]:
+    """Messages, first to last, with what else they may be stored as: in former sessions, and those without an id with their places in the file."""
+    sessions = program.former_sessions(entry, messages)
+    in_file = messages[::-1] if is_newest_first else messages
+    named = next(iter(program.former_sessions(entry, in_file[:1])), session)
+    for number, message in enumerate(messages, start=1):
+        if message.id:
+            yield replace(message, former=tuple((former, message.id) for former in sessions if former != session))
+            continue
+        place = str(len(messages) + 1 - number if is_newest_first else number)
+        # Of a session that keeps its name the place in the file may have been the number of another message.
+        own = f"{number} from the oldest" if is_newest_first and named == session else str(number)
+        yield replace(message, number=own, former=((named, place),) if (named, place) != (session, own) else ())
 
 
 def _entries(program: Program, source: Source, name: str) -> Iterator[Any]:

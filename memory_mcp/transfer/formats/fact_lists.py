@@ -27,9 +27,10 @@ LISTS = ("memories", "facts", "saved_memories", "memory", "results")
 _TEXTS, _DAYS = ("content", "memory", "text", "fact", "value"), ("date", "created_at", "updated_at", "timestamp")
 _OTHERS = frozenset({"id", "hash", "user_id", "content_hash", "embedding", "role"})  # of programs with a format of their own
 _BULLET = re.compile(r"(?:[•・●◦▪①-⑳]\s{0,3}|(?:[-*+–]|[(（]?\d{1,4}[.)])\s{1,3}|[(（]?\d{1,4}[．）]\s{0,3})(.*)", re.DOTALL)
-# [2025-01-03] - tea, （令和5年6月）tea, [last year] - tea; no link.
+# [2025-01-03] - tea, （令和5年6月）tea, [last year] - tea; a link is none.
 _BRACKETED = re.compile(
-    r"[\[(（【［]\s?(?P<time>[^\[\]()（）【】［］\n]{1,40}?)\s?[\])）】］](?!\()\s{0,3}(?P<sign>[-–—:：.])?\s{0,3}(?P<said>.*)", re.DOTALL
+    r"[\[(（【［]\s?(?P<time>[^\[\]()（）【】［］\n]{1,40}?)\s?[\])）】］](?P<link>(?=\())?\s{0,3}(?P<sign>[-–—:：.])?\s{0,3}(?P<said>.*)",
+    re.DOTALL,
 )
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)|\d年|元年")
 _NO_TIME = re.compile(r"unknown|no date|date unknown|不明|日付不明|日付なし", re.IGNORECASE)
@@ -41,17 +42,28 @@ _OF_CLAUDE = re.compile(
     r"^\*\*(?:Work context|Personal context|Top of mind|Brief history|Other instructions)\*\*[ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 # A line may have several: [2025-01-03] - tea.[2025-01-04] - coffee. 2025-01-05: milk.
-_GLUED = re.compile(r"\[[^\[\]\n]{0,20}\d{4}[^\[\]\n]{0,20}\] ?[-–—:]")
+_GLUED = re.compile(r"\[([^\[\]\n]{0,20}\d{4}[^\[\]\n]{0,20})\] ?[-–—:]")
 _NEXT_DAY = re.compile(r"(?<=[^\d\s][。．.!?！？])\s{0,3}(?=\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}日?\s{0,3}[:：])")
 LONGEST_SECTION = 20
 _DECODER = json.JSONDecoder()
 _FENCE = re.compile(r"```.{0,20}|[-=*_]{3,80}")
 _JSON = re.compile(r"^\s{0,20}(?=\{|\[\s{0,20}[\[{\"])", re.MULTILINE)
 _BEGINNINGS, _SENTENCES = 5, 3
-# What an assistant says before what it remembers.
+# What an assistant says before what it remembers. A person's own notes have "I remember" and 覚えている, too.
+_I_KNOW = r"\bI(?:'ve| have)? (?:still |also |currently )?(?:remember|know|saved|stored|learned|noted)\b"
+_I_KNOW_JA = r"(?:覚えて|記憶して|保存(?:し|され)て|存じて|知って|把握して)"
 _ABOUT = re.compile(
-    r"\bI(?:'ve| have)? (?:still |also |currently )?(?:remember|know|saved|stored)|about you\b|memories I have|(?:here|these) are (?:the |all |my |your )?(?:memories|facts)|saved memor|model set context"
-    r"|(?:覚えて|記憶して|保存して|存じて|知って|把握して)(?:い(?:る|ます)|おり)|(?:あなた|ユーザー)に(?:ついて|関する)|保存された?(?:メモリ|記憶)"
+    rf"\b(?:what|everything)(?: that)? {_I_KNOW}(?: so far)?[ .:：*]{{0,9}}$"
+    rf"|{_I_KNOW}(?: so far)?[ *]{{0,9}}[:：]|{_I_KNOW} (?:the following|these)\b"
+    rf"|(?:{_I_KNOW}|\bI have|\bmemor(?:y|ies)|\bfacts|\binformation|\bdetails)\b[^.:,]{{0,40}} about you\b(?! (?:and|or)\b)"
+    rf"|^\W{{0,9}}about you\W{{0,9}}$"
+    r"|memories I have|(?:here|these) are (?:the |all |my |your )?(?:memories|facts)|saved memor|model set context"
+    rf"|{_I_KNOW_JA}いる(?:こと|内容|情報|事実|もの|の|メモリ|記憶)(?:です|は|を|の)?、?"
+    r"(?:以下|次|下記|こちら|まとめ|一覧|お伝え|お話し|ご紹介|[。：:\s*#]{0,9}$)"
+    rf"|{_I_KNOW_JA}(?:い|おり)ます[：:]"
+    rf"|(?:以下|次|下記|これら)[のをがは][^。]{{0,15}}{_I_KNOW_JA}(?:い|おり)"
+    r"|(?:あなた|ユーザー)に(?:ついて|関して|関する)[^。]{0,20}(?:覚え|記憶|保存|存じ|知って|把握|メモリ|情報|事実)"
+    r"|保存された?(?:メモリ|記憶)"
     r"|关于你|關於你|记住了|記住了|기억하고",
     re.IGNORECASE,
 )
@@ -127,7 +139,8 @@ def _has_facts(value: Any, *, in_answer: bool = False) -> bool:
 def _is_list(text: str, *, is_note: bool = False) -> bool:
     lines = text.splitlines()
     lines = lines[:-1] if len(text) > 60_000 else lines
-    kinds = [(kind, line) for kind, _, line in _classified(enumerate(lines))]
+    found = [(kind, line) for kind, _, line in _classified(enumerate(lines))]
+    kinds = [("sentence" if kind == "heading" and not _section(line) else kind, line) for kind, line in found]
     if any(_ABOUT.search(line) for kind, line in kinds if kind in ("sentence", "heading")):
         least_dated = 0.0
     elif is_note and any(line[:1].isspace() and _is_item(line.strip()) for line in lines):
@@ -166,12 +179,12 @@ def _is_item(line: str) -> bool:
 def _is_dated(line: str) -> bool:
     """Whether a line begins with a time in brackets, or with the words that there is none."""
     bracketed = _BRACKETED.fullmatch(line)
-    if not bracketed:
+    if not bracketed or bracketed["link"] is not None:
         return False
     time = bracketed["time"]
     if (figures := _FIGURES.fullmatch(time)) and figures[3]:
         return True
-    return bool(_NO_TIME.fullmatch(time) or (_YEAR.search(time) and bracketed["said"]))
+    return bool(_NO_TIME.fullmatch(time) or (_time(time) and bracketed["said"]))
 
 
 def _is_fact(value: object) -> bool:
@@ -213,6 +226,7 @@ def _of_json(value: Any, where: str, options: ReadOptions) -> Iterator[ImportIte
 
 def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions) -> Iterator[ImportItem]:
     section, item, begun, is_below_heading = "", list[str](), 0, False
+    untagged: list[ImportItem] = []  # the last heading, while it is the tag of nothing
     for kind, number, line in _classified(lines):
         # A paragraph below a heading is what the heading is about.
         is_below_heading = kind == "heading" or (is_below_heading and kind == "sentence")
@@ -222,15 +236,22 @@ def _of_lines(lines: Iterable[tuple[int, str]], where: str, options: ReadOptions
             continue
         yield from _fact("\n".join(item), sentence("{}, line {}", where, begun), options, section)
         item, begun = ([line], number) if is_item else ([], number)
-        section = _section(line) if kind == "heading" else section
-        if kind == "sentence" and not is_item:
-            yield ImportItem(sentence("{}, line {}", where, number), left_out=SENTENCES)
+        around = ImportItem(sentence("{}, line {}", where, number), left_out=SENTENCES)
+        if kind == "heading":
+            yield from untagged
+            section, untagged = _section(line), [around]
+        elif not is_item:
+            yield around
+        elif section:
+            untagged = []
     yield from _fact("\n".join(item), sentence("{}, line {}", where, begun), options, section)
+    yield from untagged
 
 
 def _unglued(line: str) -> list[str]:
     """The facts of a line, of which each but the first begins with its day."""
-    starts = sorted([*[day.start() for day in _GLUED.finditer(line)][1:], *(end.end() for end in _NEXT_DAY.finditer(line))])
+    days = [day.start() for day in _GLUED.finditer(line) if _FIGURES.fullmatch(day[1]) or _time(day[1])]
+    starts = sorted([*days[1:], *(end.end() for end in _NEXT_DAY.finditer(line))])
     return [line[start:end] for start, end in zip([0, *starts], [*starts, None], strict=True)]
 
 
@@ -251,7 +272,7 @@ def _fact(
 ) -> Iterator[ImportItem]:
     bullet = _BULLET.fullmatch(text.strip())
     told = _told((bullet[1] if bullet else text).strip())
-    formerly = [] if told.formerly is None else [(FORM, told.formerly, day or "")]
+    formerly = [] if told.formerly is None else [(FORM, told.formerly, told.formerly_at or day or "")]
     day = told.time or day
     yield from import_rows.memory_rows(
         where,
@@ -270,11 +291,12 @@ def _fact(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a fact says, the time that it begins with, and the text that was its own while no such time was read."""
+    """What a fact says, the time that it begins with, and the text and the time that were its own while such a time was read otherwise."""
 
     content: str
     time: str = ""
     formerly: str | None = None
+    formerly_at: str = ""
 
 
 def _told(text: str) -> _Told:
@@ -288,6 +310,8 @@ def _told(text: str) -> _Told:
         return _Told(said)
     time = _time(words)
     was_read = is_apart and _FIGURES.fullmatch(words) is not None
+    if begun.groupdict().get("link") is not None:
+        return _Told(text, "", said, time) if was_read else _Told(text)
     content, formerly = said if is_apart and time else text, said if was_read else text
     return _Told(content, time, None if (was_read and time) or (formerly, "") == (content, time) else formerly)
 

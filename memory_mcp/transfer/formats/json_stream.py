@@ -37,6 +37,7 @@ def items(blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), bes
     first = window.peek()
     if first == "[":
         yield from (entry for _, entry in window.values("", frozenset()))
+        window.end()
     elif first != "{" or not lists:
         yield window.rest()
     else:
@@ -47,6 +48,7 @@ def items(blocks: Iterable[bytes], name: str, lists: Set[str] = frozenset(), bes
                 yield from (entry for _, entry in window.values(field, frozenset()))
             else:
                 others[field] = window.decoded()
+        window.end()
         yield from [] if has_list else [others]
 
 
@@ -61,6 +63,7 @@ def walk(blocks: Iterable[bytes], name: str, opened: Set[str] = frozenset()) -> 
     window = _Window(blocks, name)
     window.peek()
     yield from window.values("", opened)
+    window.end()
 
 
 def outline(blocks: Iterable[bytes], name: str) -> Any:
@@ -151,6 +154,19 @@ class _Window:
             if not self._more():
                 raise self._broken("it ends too early") if self.read_characters else self._empty()
         return self._text[self._offset]
+
+    def end(self) -> None:
+        """Raises InvalidInput if more than the end of a code fence stands behind the value that was read."""
+        while self._more(ITEM_LIMIT_CHARACTERS):
+            pass
+        if behind := self._text.strip(_BETWEEN).removeprefix("```"):
+            raise InvalidInput(
+                "{} has more than one JSON value",
+                "behind the first stands {}",
+                "Save the rest in a file of its own",
+                self._name,
+                behind[:20],
+            )
 
     def values(self, path: str, opened: Set[str]) -> Iterator[tuple[str, Any]]:
         """As `walk`, for the value that comes next."""

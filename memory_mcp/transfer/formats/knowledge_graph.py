@@ -16,8 +16,9 @@ from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.fact_lists import SENTENCES
 from memory_mcp.transfer.formats.import_rows import ImportItem, objects, text_in
 from memory_mcp.transfer.formats.json_stream import each_file, ends_in, lines, position_of
+from memory_mcp.transfer.formats.recognition import JSON_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, blocks
-from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES
+from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES, decoded
 from memory_mcp.wording import sentence
 
 FORM = "mcp-memory"
@@ -50,12 +51,16 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
                 is_sentence = is_text(name) and isinstance(value, _Unreadable) and value.is_sentence
                 yield from [ImportItem(where, left_out=SENTENCES)] if is_sentence else _read_value(value, where)
 
-    yield from each_file(source, graph)
+    yield from each_file(source, graph, ends_in(*JSON_SUFFIXES, *TEXT_SUFFIXES))
 
 
-def is_in_fence(text: str) -> bool:
-    """Whether a text has a graph in its first code fence, with few sentences before it."""
-    return _IN_FENCE.match(text) is not None
+def is_in_fence(head: Head) -> bool:
+    """Whether a text has a graph in its first code fence, with few sentences before it, and nothing but further fences behind it."""
+    if not _IN_FENCE.match(head.text):
+        return False
+    with head.opened() as file:
+        outside = _FENCES.split(decoded(file.read(), head.name))[2::2]
+    return not any(map(str.strip, outside))
 
 
 def is_answer(value: object) -> bool:

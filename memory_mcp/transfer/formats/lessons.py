@@ -11,8 +11,9 @@ from memory_mcp.language.labels import LABEL_LIMIT
 from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, fields_of, memory_rows, moment, text_in
-from memory_mcp.transfer.formats.json_stream import each_file, walk
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in, walk
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
+from memory_mcp.transfer.formats.recognition import JSON_SUFFIXES
 from memory_mcp.transfer.formats.sources import Source, blocks
 
 SKILLBOOK, CLAUDE_MEM = "skillbook", "claude-mem"
@@ -47,7 +48,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
             elif path in ("sessions[]", "prompts[]"):
                 yield ImportItem(name, left_out=path.removesuffix("[]"))
 
-    yield from each_file(source, lessons)
+    yield from each_file(source, lessons, ends_in(*JSON_SUFFIXES))
 
 
 def _skills(skills: Mapping[str, Any], name: str) -> Iterator[ImportItem]:

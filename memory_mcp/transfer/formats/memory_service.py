@@ -11,8 +11,9 @@ from memory_mcp.language.labels import LABEL_LIMIT, split_labels
 from memory_mcp.store.experience_text import Experience
 from memory_mcp.transfer.formats import import_rows
 from memory_mcp.transfer.formats.import_rows import ImportItem, fields_of, moment, text_in
-from memory_mcp.transfer.formats.json_stream import each_file, items
+from memory_mcp.transfer.formats.json_stream import each_file, ends_in, items
 from memory_mcp.transfer.formats.playbook import experience_fields, verdicts
+from memory_mcp.transfer.formats.recognition import JSON_SUFFIXES
 from memory_mcp.transfer.formats.sources import Source, blocks
 from memory_mcp.wording import sentence
 
@@ -34,7 +35,7 @@ def read(source: Source, me: str | None) -> Iterator[ImportItem]:  # noqa: ARG00
             machine = text_in(fields_of(beside.get("export_metadata")).get("source_machine"))  # the export begins with it
             yield from _memory(memory, sentence("{}, memory {}", name, number), machine)
 
-    yield from each_file(source, memories)
+    yield from each_file(source, memories, ends_in(*JSON_SUFFIXES))
 
 
 def is_export(first: object) -> bool:

@@ -16,6 +16,7 @@ from memory_mcp.transfer.formats.text_files import TEXT_SUFFIXES, decoded_head, 
 HEAD_BYTES = 64 * 1024
 HEAD_ROWS = 12
 JSON_LINES_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+JSON_SUFFIXES = frozenset({".json", *JSON_LINES_SUFFIXES})
 TABLE_SUFFIXES = frozenset({".csv", ".tsv"})
 
 

@@ -43,7 +43,7 @@ from memory_mcp.transfer.formats import (
 from memory_mcp.transfer.formats.import_rows import TOO_DEEP, ImportItem, ReadOptions, Report
 from memory_mcp.transfer.formats.obsidian_notes import has_front_matter
 from memory_mcp.transfer.formats.picture_text import is_picture
-from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, Head
+from memory_mcp.transfer.formats.recognition import JSON_LINES_SUFFIXES, JSON_SUFFIXES, Head
 from memory_mcp.transfer.formats.sources import Source, source_of
 from memory_mcp.transfer.formats.turns import files_read
 
@@ -138,11 +138,11 @@ def _has_text_ending(head: Head) -> bool:
 
 
 def _is_transcript(head: Head) -> bool:
-    return head.suffix in {*JSON_LINES_SUFFIXES, ".json"} and transcripts.is_transcript(head.data)
+    return head.suffix in JSON_SUFFIXES and transcripts.is_transcript(head.data)
 
 
 def _is_graph(head: Head) -> bool:
-    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first) or knowledge_graph.is_in_fence(head.text)
+    return _GRAPH.match(head.data) is not None or knowledge_graph.is_answer(head.first) or knowledge_graph.is_in_fence(head)
 
 
 def _is_memory(fields: dict[str, Any]) -> bool:

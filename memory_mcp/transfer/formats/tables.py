@@ -31,7 +31,7 @@ from memory_mcp.wording import sentence
 FORM = "csv"
 WORKBOOK = ".xlsx"
 SUFFIXES = frozenset({".csv", ".tsv", WORKBOOK})
-LINES_ABOVE, HEAD_CHARACTERS = 20, 10_000
+LINES_ABOVE, HEAD_CHARACTERS, VALUES_LOOKED_AT = 20, 10_000, 1_000
 COLUMNS = {
     "content": "content text message memory note 内容 本文 記憶 メモ テキスト 文章 メッセージ",
     "occurred_at": "occurred_at date start_date date_sent 日付 日時 年月日 日 出来事の日 開始日 開始日時 開催日 送信日 送信日時",
@@ -51,11 +51,16 @@ _READ_LATER = frozenset(
     "sender sender_name from role 送信者".split()
 )
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
-# Who wrote, but in a table with both of them a beginning or a place.
-_FROM, _TO = "from", "to"
-_USERS = ("user", "human")
+_USERS = frozenset({"user", "human"})
+_ROLES = _USERS | frozenset("assistant system ai bot model tool function developer character ユーザー アシスタント システム".split())
+# Beside one of these `from` is a beginning or a place; else it is who wrote.
+_ENDS = frozenset(
+    "to until till through destination arrival end end_date end_time まで 終了 終了日 終了時刻 到着 到着地 行き先 目的地".split()
+)
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
+# In a form these are questions like any other.
+_QUESTIONS = frozenset("date_sent time_sent sender sender_name from role 送信者".split())
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
@@ -179,11 +184,13 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: It
         columns = ", ".join(next(filter(any, head), []))[:200]
         raise InvalidInput("{} has no column of texts", "its first row is: {}", "Name that column content, text or 内容", name, columns)
     yield from [ImportItem(sentence("{}, above its header", name), left_out="lines above the header of a table")] * sum(map(any, head[:at]))
-    header, fields = head[at], _fields(head[at])
+    header = head[at]
     below = list(
         _with_shown(chain(enumerate(head[at + 1 :], start=at + 2), table), [cells for cells in merged if cells.first_row > at + 1])
     )
-    year_first = {field: with_year_first(_column(below, fields, field)) for field in _TIMES}
+    cells_below = [row for _, row in below]
+    fields = _with_speakers(_fields(header), header, cells_below)
+    year_first = {field: with_year_first(_column(cells_below, fields.index(field))) for field in _TIMES if field in fields}
     read_rows = [(number, _cells(header, fields, row, year_first)) for number, row in below]
     keys = _Keys(cells for _, cells in read_rows)
     for number, cells in read_rows:
@@ -212,8 +219,32 @@ def header_at(rows: list[list[str]]) -> int | None:
 
 
 def _fields(header: list[str]) -> list[str]:
+    """The field of each column, empty for a further one, and for those whose values tell what they are."""
     names = [*map(_normal, header)]
-    return [_FIELD_OF.get(name, "") if name != _FROM or _TO not in names else "" for name in names]
+    fields = [_FIELD_OF.get(name, "") if name not in ("role", "from") else "" for name in names]
+    if _is_of_form(header):
+        return [field if name not in _QUESTIONS else "" for name, field in zip(names, fields, strict=True)]
+    return fields
+
+
+def _with_speakers(fields: list[str], header: list[str], rows: list[list[str]]) -> list[str]:
+    """The fields, with `role` and `from` as those of who spoke where their values are."""
+    if _is_of_form(header):
+        return fields
+    names = [*map(_normal, header)]
+    values = [set(filter(None, islice(_column(rows, at), VALUES_LOOKED_AT))) if not field else set() for at, field in enumerate(fields)]
+    return ["source" if _is_who(name, found, names) else field for name, found, field in zip(names, values, fields, strict=True)]
+
+
+def _is_who(name: str, values: set[str], names: list[str]) -> bool:
+    """Whether a column of a name and of values tells who spoke, beside the others of these names."""
+    if name == "role":
+        return all(value.casefold() in _ROLES for value in values)
+    return name == "from" and _ENDS.isdisjoint(names) and 2 * sum(map(_is_time, values)) < len(values)
+
+
+def _is_time(text: str) -> bool:
+    return needs_today(text) or written_time(_iso(text)) is not None
 
 
 def _has_texts(row: list[str]) -> bool:
@@ -221,7 +252,8 @@ def _has_texts(row: list[str]) -> bool:
 
 
 def _is_of_form(row: list[str]) -> bool:
-    return len(row) > 1 and row[0].strip() in _OF_FORM
+    has_texts = any(_FIELD_OF.get(name) == "content" for name in map(_normal, row))
+    return len(row) > 1 and row[0].strip() in _OF_FORM and not has_texts
 
 
 def _has_titles(row: list[str]) -> bool:
@@ -306,9 +338,8 @@ def _normal(column: str) -> str:
     return normalise(column).strip().replace(" ", "_")
 
 
-def _column(rows: Iterable[tuple[int, list[str]]], fields: list[str], field: str) -> Iterator[str]:
-    at = fields.index(field) if field in fields else -1
-    return (row[at].strip() for _, row in rows if 0 <= at < len(row))
+def _column(rows: Iterable[list[str]], at: int) -> Iterator[str]:
+    return (row[at].strip() for row in rows if at < len(row))
 
 
 def _memory(cells: _Cells, keys: _Keys, where: str, options: ReadOptions) -> Iterator[ImportItem]:

@@ -36,7 +36,7 @@ _SEEMING = {"ISO-2022-JP": "iso2022_jp_ext", "EUC-JP": "euc_jp"}
 _KANA = re.compile("[ぁ-ヺ]")
 _LEAST_KANA = 0.3
 # How many characters beyond ASCII tell it, so that a text is read as its beginning was.
-_TELLING = 500
+_TELLING = 10_000
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 # A code fence that is closed is one block, whatever blank lines it has.

@@ -4,7 +4,7 @@ import codecs
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
@@ -130,6 +130,8 @@ class Message:
     said_at: str | None = None
     left_out: tuple[str, ...] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
+    number: str = ""  # what one without an id is told from the others by, else its place
+    former: tuple[tuple[str, str], ...] = ()  # sessions, and ids or numbers in them, under which it may be stored instead
 
 
 def quoted(text: str) -> str:
@@ -162,11 +164,9 @@ def conversation_items(
     options: ReadOptions,
     names: tuple[str, str],
     begun: str | None,
-    former_sessions: Collection[str] = (),
 ) -> Iterator[ImportItem]:
     """The rows of a conversation with an assistant: the user's name is that of the options, else the message's, else the first of `names`, else
-    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning. In a former session only
-    what has an id is known again: numbers depend on what else was there."""
+    `user`; the assistant's is the message's, else the second. Messages without a time have that of the beginning."""
     for number, message in enumerate(messages, start=1):
         by_user = message.by_user if message.by_user is not None else number % 2 == 1
         speaker = (options.me or message.speaker or names[0] or "user") if by_user else message.speaker or names[1]
@@ -176,11 +176,11 @@ def conversation_items(
             said if by_user else without_marks(said),
             message.said_at or begun,
             session,
-            (session, message.id or str(number)),
+            (session, message.id or message.number or str(number)),
             import_rows.role_of(speaker, by_user),
             (*message.left_out, *[THOUGHTS] * (said is not message.text)),
             {"conversation": session, "title": title, "message": message.id, **message.origin},
-            former=tuple((former, message.id) for former in former_sessions if message.id and former != session),
+            former=message.former,
         )
         yield from turn_items(form, f"{where}, message {number}", turn)
 
