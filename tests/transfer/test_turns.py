@@ -387,9 +387,59 @@ def test_who_has_a_column_of_their_own_speaks_although_the_clock_is_set_back(tmp
     assert texts(found) == [(name, text) for _, name, text in said]
 
 
-def test_a_diary_with_days_and_times_is_no_talk_of_line(tmp_path: Path) -> None:
-    diary = "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"
-    assert detect_format(written(tmp_path, "日記.txt", diary)) == "text"
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "2024/05/18(土)\n10:00 出発\n13:00 昼食\n2024/05/20(月)\n18:00 帰宅",
+        "\n2024/05/02(木)\n10:00 出発\n13:00 昼食",
+        "\n2024/05/18(土)\n10:00\t美容院\n2024/05/20(月)\n11:00\t歯医者",
+        "\n2024/05/18(土)\n出発\n\n2024/05/20(月)\n帰宅",
+    ],
+)
+def test_the_days_and_times_of_a_plan_are_of_its_message(tmp_path: Path, plan: str) -> None:
+    said = f"2024/05/01(水)\n20:07\t花\t予定は\n{plan}\n20:09\t健太\tいいね\n20:10\t花\tうん\n\n2024/05/03(金)\n20:08\t健太\tはい\n"
+    found = read(written(tmp_path, "a.txt", f"[LINE] 花\n\n{said}"))
+    assert [(time[8:10], text) for _, time, _, text in found.turns] == [
+        ("01", f"予定は\n{plan}"),
+        ("01", "いいね"),
+        ("01", "うん"),
+        ("03", "はい"),
+    ]
+    assert found.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("日記.txt", "2024/05/01(水)\n21:03 から友達と電話した。楽しかった。\n22:00 就寝。\n\n2024/05/02(木)\n7:00 起床\n"),
+        ("日記.txt", "2024/05/01(水)\n今日はいい天気。\n7:00 に起きて 散歩した。\n\n2024/05/02(木)\n7:03 に起きて 走った。\n"),
+        ("plan.txt", "Travel plan\n\n2024.05.01 水曜日\nメモ\n10:00 東京 発\n12:30 京都 着\n14:00 東京 電話\n"),
+        ("day.txt", "2024-05-01\nSlept badly. Then\n9:00 meeting with Ken about tea\n"),
+        ("day.md", "2024-05-01\n- 9:00 meeting\n10:31 call Ann back\n11:02 call Ken back\n"),
+    ],
+)
+def test_a_diary_or_a_plan_with_days_and_times_is_no_talk_of_line(tmp_path: Path, name: str, content: str) -> None:
+    assert detect_format(written(tmp_path, name, content)) == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "2024/05/01(水)\n21:00\tKen\tはい\n21:05\t花\tうん\n"),
+        ("a.txt", "2024.05.01 水曜日\n21:03 Ken はい\n21:04 花 うん\n21:05 Ken では\n"),
+        ("[LINE]花.txt", "2024.05.01 水曜日\n21:03 Ken はい\n21:04 花 うん\n"),
+        ("a.txt", "Chat history in 花\n2024.05.01 水曜日\n21:03 Ken はい\n21:04 花 うん\n"),
+    ],
+)
+def test_a_talk_of_line_without_its_mark_is_told_by_its_messages_or_its_name(tmp_path: Path, name: str, content: str) -> None:
+    assert detect_format(written(tmp_path, name, content)) == "line"
+
+
+def test_a_quotation_mark_that_is_closed_after_more_blank_lines_than_a_message_has_is_the_writers_own(tmp_path: Path) -> None:
+    said = '21:01\tKen\t"開いたまま\n' + "\n" * 20_000 + '閉じた"\n21:02\t花\tはい\n'
+    found = read(written(tmp_path, "a.txt", f"[LINE] Ken\n\n2024/05/01(水)\n{said}"))
+    assert texts(found) == [("Ken", '"開いたまま'), ("花", "はい")]
+    assert "lines after it are not read" in found.refused[0]
 
 
 def test_what_stands_within_the_quotation_marks_of_a_message_is_of_it_whatever_it_looks_like(tmp_path: Path) -> None:
@@ -410,6 +460,8 @@ def test_quotation_marks_around_messages_of_the_talk_are_the_writers_own(tmp_pat
         ("21:03", "健太", 'これは24"'),
         ("21:04", "花子", '"開いたまま'),
         ("21:06", "健太", "はい"),
+        ("21:07", "健太", '"'),
+        ("21:08", "健太", '"'),
     ]
     lines = ["[LINE] 健太", "", "2024/05/01(水)", *map("\t".join, said), "", "2024/05/02(木)", '21:07\t花子\tでは"']
     assert texts(read(written(tmp_path, "a.txt", "\n".join(lines)))) == [*((name, text) for _, name, text in said), ("花子", 'では"')]
@@ -1379,7 +1431,9 @@ def test_a_file_that_was_made_to_be_read_for_ever_is_read_or_refused(tmp_path: P
     assert items
 
 
-@pytest.mark.parametrize("beginning", ["2020.01.05 日曜日\n10:20\tMei\tHi\n", "2020/01/05 10:20 - Mei: So\n2020/01/05 10:20 - Mei: Hi\n"])
+@pytest.mark.parametrize(
+    "beginning", ["2020.01.05 日曜日\n10:20\tMei\tSo\n10:20\tMei\tHi\n", "2020/01/05 10:20 - Mei: So\n2020/01/05 10:20 - Mei: Hi\n"]
+)
 def test_a_file_does_not_become_one_endless_message(tmp_path: Path, beginning: str) -> None:
     path = written(tmp_path, "a.txt", beginning + "not said\n" * 20_000 + beginning.replace("Hi", "Bye"))
     found = read(path)

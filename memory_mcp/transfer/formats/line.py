@@ -106,7 +106,8 @@ _NOTICE = re.compile(
 
 @dataclass(slots=True)
 class _Dated:
-    """A line that is nothing but a date. `below` is what the next line with words is: m, a message; d, a date below a blank line; x, another."""
+    """A line that is nothing but a date. `below` is what the next line with words is: of a message, what stands between its columns, with an x after it
+    where it has only one; d, a date below a blank line; x, another."""
 
     number: int
     line: str
@@ -128,22 +129,35 @@ class _Said:
     def text(self) -> str:
         """The lines without the quotation marks around several of them."""
         text = "\n".join(self.lines.lines).strip()
-        is_quoted = len(self.lines.lines) > 1 and text.startswith('"') and text.endswith('"')
+        is_quoted = len(self.lines.lines) > 1 and len(text) > 1 and text.startswith('"') and text.endswith('"')
         return text[1:-1].replace('""', '"').strip() if is_quoted else text
 
 
 def recognizes(head: Head) -> bool:
-    """By its header, or a line of a day followed by one that begins with a time."""
-    lines = [line.strip() for line in head.text.lstrip("\ufeff").splitlines() if line.strip()][:12]
+    """By its header, or messages below a day that stand in columns; no note in Markdown."""
+    lines = [line.strip() for line in head.text.lstrip("\ufeff").splitlines() if line.strip()]
     if lines and _HEADER.fullmatch(lines[0]):
-        return any(_is_day(line) for line in lines) or len(lines) < 3
-    return any(_is_day(day) and any(map(_is_said, lines[number : number + 3])) for number, day in enumerate(lines[:4], start=1))
+        return any(map(_is_day, lines[:12])) or len(lines) < 3
+    begins = any(_is_day(day) and any(map(_speaker, map(_TIME.fullmatch, lines[at : at + 3]))) for at, day in enumerate(lines[:4], start=1))
+    return begins and head.suffix != ".md" and (any(map(_header, (lines[0], PurePosixPath(head.name).stem))) or _is_talk(lines))
 
 
-def _is_said(line: str) -> bool:
-    """Whether a time, a name and a text may stand here."""
-    message = _TIME.fullmatch(line)
-    return message is not None and len(_WORDS[message["space"][:2]](message["rest"])) > 1
+def _is_talk(lines: Sequence[str]) -> bool:
+    """Whether two messages have tabs, or the same name on one day, not both at minutes that are planned. Diaries and plans have days and times, too."""
+    day, with_tabs, minutes = 0, 0, dict[tuple[int, str], list[int]]()
+    for line in lines:
+        day += _is_day(line)
+        message = _TIME.fullmatch(line)
+        if message and (speaker := _speaker(message)):
+            with_tabs += message["space"] == "\t"
+            minutes.setdefault((day, speaker), []).append(int(message["minute"]) % _PLANNED_MINUTES)
+    return with_tabs > 1 or any(len(of_name) > 1 and any(of_name) for of_name in minutes.values())
+
+
+def _speaker(message: Message | None) -> str:
+    """The first word before others, or the first column, where a name may stand."""
+    words = _WORDS[message["space"][:2]](message["rest"]) if message else []
+    return words[0] if len(words) > 1 else ""
 
 
 def _is_day(line: str) -> bool:
@@ -244,11 +258,12 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
         elif message := _TIME.fullmatch(line):
             space = message["space"][:2]
             spaces[space] += 1
-            kind = "m"
             forms[space, _form(message)] += 1
             words = _WORDS[space](message["rest"])
             before_no_text.update(_before_no_text(words) if space == " " else ())
-            words = [] if _is_by_program(message["rest"]) else words
+            is_by_program = _is_by_program(message["rest"])
+            kind = space if is_by_program or len(words) > 1 else space + "x"
+            words = [] if is_by_program else words
             beginnings.update(" ".join(words[:count]) for count in range(1, len(words)))
             if len(words) > 1 and int(message["minute"]) % _PLANNED_MINUTES and len(unplanned) < BEGINNINGS_LIMIT:
                 unplanned.add(words[0])
@@ -260,8 +275,8 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
         if is_day:
             dated.append(_Dated(number, written, is_after_blank=not above))
         above = written
-    days = _day_lines(dated[1:])
     space = max(_WORDS, key=spaces.__getitem__)
+    days = _day_lines(dated[1:], space)
     names = frozenset({title, *(words for words in unplanned if beginnings[words] >= (SAID_OFTEN if space == " " else SAID_TWICE))})
     survey = _Survey(space, _is_day_first(days), names | (_names(beginnings, before_no_text) if space == " " else frozenset()))
     of_space = Counter({form: count for (between, form), count in forms.items() if between == space})
@@ -270,11 +285,16 @@ def _survey(source: Source, name: str, title: str) -> _Survey:
     return replace(survey, further=_further_lines(unquoted, survey, of_space))
 
 
-def _day_lines(dated: Sequence[_Dated]) -> Sequence[_Dated]:
+def _day_lines(dated: Sequence[_Dated], space: str) -> Sequence[_Dated]:
     """Those that days may begin with: below a blank line, with a message or another such line below, or in the form of the first; without a blank line,
-    in that form and with a message below."""
-    form = next((_shape(each.line) for each in dated if each.below == "m"), "")
-    return [each for each in dated if (_shape(each.line) == form, each.below in ("m", "d"), each.is_after_blank).count(True) > 1]
+    in that form and with a message below. Those with a time below that has other columns are of a plan."""
+    form = next((_shape(each.line) for each in dated if each.below == space), "")
+    below = ((each, each.below.removesuffix("x")) for each in dated)
+    return [
+        each
+        for each, kind in below
+        if kind in ("", "d", space) and (_shape(each.line) == form, kind in ("d", space), each.is_after_blank).count(True) > 1
+    ]
 
 
 def _is_day_first(days: Sequence[_Dated]) -> bool:
@@ -287,11 +307,11 @@ def _is_day_first(days: Sequence[_Dated]) -> bool:
 
 
 def _days(lines: Sequence[_Dated], survey: _Survey) -> frozenset[int]:
-    """The numbers of those lines that days begin with: those below blank lines, in any order, as files may be joined and clocks be wrong; of the others, which
+    """The numbers of those lines that days begin with: those below blank lines, mostly in any order, as files may be joined and clocks be wrong; of the others, which
     count where most have no blank line above, those in the order of the days. What is left are dates that somebody wrote."""
-    after_blank = frozenset(each.number for each in lines if each.is_after_blank)
+    after_blank = [each for each in lines if each.is_after_blank]
     if len(lines) < 2 * len(after_blank):
-        return after_blank
+        return _with_order(after_blank, survey)
     written, part = set[int](), list[tuple[int, int, int]]()
     for each in lines:
         if each.is_after_blank or len(part) == COMPARED:
@@ -300,6 +320,23 @@ def _days(lines: Sequence[_Dated], survey: _Survey) -> frozenset[int]:
         if day := survey.day(each.line):
             part.append((each.number, day.toordinal(), 1))
     return frozenset(each.number for each in lines) - written - _against_the_clock(part)
+
+
+def _with_order(lines: Sequence[_Dated], survey: _Survey) -> frozenset[int]:
+    """The numbers of the lines with a message or a day below, and of the others whose days are between the days of these."""
+    numbers, followed, last = set[int](), dict[int, date | None](), None
+    for each in reversed(lines):
+        followed[each.number] = last
+        last = last if each.below.endswith("x") else survey.day(each.line)
+    last = None
+    for each in lines:
+        day = survey.day(each.line)
+        if not each.below.endswith("x"):
+            last = day
+        elif day is None or not (last or day) <= day <= (followed[each.number] or day):
+            continue
+        numbers.add(each.number)
+    return frozenset(numbers)
 
 
 def _form(message: Message) -> _Form:
@@ -323,7 +360,7 @@ def _quoted(first: str, lines: Iterator[tuple[int, str]], ahead: deque[tuple[int
     room = MESSAGE_CHARACTERS
     while room > 0 and (entry := ahead.popleft() if ahead else next(lines, None)):
         taken.append(entry)
-        room -= len(entry[1])
+        room -= len(entry[1]) + 1
         if _CLOSED.fullmatch(entry[1].rstrip()):
             if _are_said(first, taken, survey):
                 break
