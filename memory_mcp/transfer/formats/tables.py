@@ -48,6 +48,7 @@ _FIELD_OF = {name: field for field, names in COLUMNS.items() for name in names.s
 # Once these were further columns. Rows that were imported then are known again by what identified them; those of before the first of them, by what
 # the other columns have in common.
 _READ_LATER = frozenset("created_time start_date 開始日 開始日時 開催日 start start_time 開始 開始時刻 開始時間".split())
+# In a form these are questions like any other.
 _READ_LAST = frozenset("date_sent time_sent sender sender_name from role 送信者".split())
 _IDENTITY = ("content", "occurred_at", "created_at", "source")
 _USERS = frozenset({"user", "human"})
@@ -58,8 +59,6 @@ _ENDS = frozenset(
 )
 # The first column of the answers of a form, whose others are its questions.
 _OF_FORM = frozenset({"Timestamp", "タイムスタンプ"})
-# In a form these are questions like any other.
-_QUESTIONS = frozenset("date_sent time_sent sender sender_name from role 送信者".split())
 # The first column of the entries of a database of Notion: the text of those that have no other.
 _TITLES = frozenset("name title 名前 タイトル 題名".split())
 _SEPARATOR = re.compile(r"[\r\n]{0,9}sep=(.)\r?\n", re.IGNORECASE)
@@ -229,7 +228,7 @@ def _fields(header: list[str]) -> list[str]:
     names = [*map(_normal, header)]
     fields = [_FIELD_OF.get(name, "") if name not in ("role", "from") else "" for name in names]
     if _is_of_form(header):
-        return [field if name not in _QUESTIONS else "" for name, field in zip(names, fields, strict=True)]
+        return [field if name not in _READ_LAST else "" for name, field in zip(names, fields, strict=True)]
     return fields
 
 
