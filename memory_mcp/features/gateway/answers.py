@@ -11,6 +11,8 @@ from memory_mcp.llm.endings import CALLS, WITHHELD
 from memory_mcp.remember.validation import CONTENT_LIMIT
 
 EVENTS = "text/event-stream"
+# Above it a count of tokens is none.
+COUNT_LIMIT = 2**53
 # The first line of a stream that says something.
 _FIRST_LINE = re.compile(rb"^(?!event:)[^\r\n]+[\r\n]", re.MULTILINE)
 
@@ -72,9 +74,12 @@ class Answer:
             self.characters += len(text)
         calls = said.get("tool_calls") if isinstance(said, Mapping) else None
         for call in calls if isinstance(calls, list) else ():
-            self.has_calls = True
-            if isinstance(call, Mapping) and self.are_calls_wanted:
-                self._call(call, call.get("index") if delta else None)
+            if isinstance(call, Mapping):
+                self.has_calls = True
+                if self.are_calls_wanted:
+                    self._call(call, call.get("index") if delta else None)
+        self.has_calls |= isinstance(said, Mapping) and isinstance(said.get("function_call"), Mapping)  # the form before `tool_calls`
+        self.has_failed |= bool(choice.get("error"))
         if isinstance(ended := choice.get("finish_reason"), str):
             self.ended = ended
 
@@ -99,7 +104,7 @@ class Answer:
     def _count(self, usage: Any) -> None:
         if isinstance(usage, Mapping):
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            is_told = all(isinstance(count, int) and count >= 0 for count in counts)
+            is_told = all(isinstance(count, int) and 0 <= count < COUNT_LIMIT for count in counts)
             self.tokens = counts if is_told else self.tokens  # type: ignore[assignment]  # they are numbers
 
 

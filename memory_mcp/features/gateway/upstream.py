@@ -39,6 +39,8 @@ _HELD_BACK = frozenset(
     }
 )
 HIDDEN = b"[key]"
+# A shorter one is what local servers take for a key, and may be a part of any word.
+LEAST_HIDDEN = 8
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +89,7 @@ class Upstream:
                 raise ChatFailed(
                     "{} can't be asked", "it sends its callers to another address", "Write that one in llm.vendors of config.json", name
                 )
-            secret = key.encode() if key else b""
+            secret = key.encode() if key and len(key) >= LEAST_HIDDEN else b""
             yield Reply(
                 response.status_code,
                 [(header, _hidden(value, secret)) for header, value in response.headers.raw if header.lower() not in _HELD_BACK],

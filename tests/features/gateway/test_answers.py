@@ -38,3 +38,22 @@ def test_pieces_of_a_call_are_put_together():
     first, second = read(pieces, of_stream=True)
     assert (first["id"], first["function"]) == ("a", {"name": "recall", "arguments": '{"query":"海"}'})
     assert (second["id"], second["function"]) == ("b", {"name": "forget", "arguments": ""})
+
+
+@pytest.mark.parametrize(
+    ("choice", "is_given", "is_call"),
+    [
+        ({"message": {"content": "晴れです。"}, "finish_reason": "stop"}, True, False),
+        ({"message": {"content": "晴れです。", "tool_calls": [None]}, "finish_reason": "stop"}, True, False),
+        ({"message": {"content": "晴れ"}, "finish_reason": None, "error": {"message": "the provider failed"}}, False, False),
+        ({"message": {"content": "見ます。", "function_call": {"name": "look", "arguments": "{}"}}, "finish_reason": "stop"}, False, True),
+    ],
+)
+def test_only_what_was_said_to_its_end_is_given(choice, is_given, is_call):
+    answer = answers.whole(json.dumps({"choices": [choice]}).encode())
+    assert (answer.is_given, answer.is_call) == (is_given, is_call)
+
+
+@pytest.mark.parametrize("count", [-1, 10**400, "7", None, 1.5])
+def test_a_count_of_tokens_that_is_none_is_not_counted(count):
+    assert answers.whole(json.dumps({"usage": {"prompt_tokens": count, "completion_tokens": 1}}).encode()).tokens is None

@@ -223,6 +223,12 @@ def test_the_key_is_in_no_answer_even_where_the_vendor_repeats_it(http, model, g
         assert KEY not in http.get(path).text
 
 
+def test_a_key_of_a_local_server_takes_nothing_out_of_words(http, model, monkeypatch):
+    monkeypatch.setenv("LAB_KEY", "lm")
+    model.steps = ["I like film and calm palms."]
+    assert Client(http).say("a") == "I like film and calm palms."
+
+
 def test_models_are_listed_with_their_vendors(http, model):
     listed = http.get("/v1/models").json()
     assert listed["object"] == "list"
