@@ -98,12 +98,15 @@ class _Keeping:
     def _as_shown(self, connection: apsw.Connection, place: Place) -> list[Operation]:
         """The answer before, as the client has it: its user may have chosen an earlier one, or have edited it."""
         before = place.turns[-1] if place.turns else None
-        shown = place.transcript.exchanges[-2].answer if before else ""
-        if before is None or not shown or not before.answered or before.answered == digest(shown) or not self._is_recent(before):
+        if before is None or not before.answered or not self._is_recent(before):
+            return []
+        exchange = place.transcript.exchanges[-2]
+        shown = exchange.answer
+        if not shown or before.answered == exchange.answered:
             return []
         content = UNSTORABLE.sub("", shown)[:CONTENT_LIMIT]
         revision, _ = private(Revision(content=content, reason=ANSWERED_AGAIN), self.call.settings.privacy)
-        rows.answer(connection, before.id, digest(shown))
+        rows.answer(connection, before.id, exchange.answered)
         found = memories.by_keys(connection, before.stored("answer")).items()
         revised = (self._revised(connection, key, revision) for key, memory in found if memory.deleted_at is None)
         return [operation for operations in revised for operation in operations]

@@ -55,7 +55,7 @@ def locate(connection: apsw.Connection, transcript: Transcript, session: str | N
     runs = rows.of_beginning(connection, name)
     new = f"{name}~{rows.last_number(connection, name) + 1}" if runs else name
     before = transcript.exchanges[-2:-1]
-    other = rows.conversation_with(connection, before[0].digest, digest(before[0].answer)) if before else None
+    other = rows.conversation_with(connection, before[0].digest, before[0].answered) if before else None
     if other and other not in runs:  # its beginning is missing or was changed, or it is an old one
         runs = {other: rows.of_conversation(connection, other), **runs}  # of two that fit as well, the latest counts
     places = [_within(turns, run, transcript, now) for run, turns in runs.items()]
@@ -68,7 +68,7 @@ def locate(connection: apsw.Connection, transcript: Transcript, session: str | N
 def _repeated(place: Place) -> int:
     """How many turns of the messages are of this conversation, answers included."""
     repeated = zip(place.turns, place.transcript.exchanges, strict=False)
-    return sum(turn is not None and turn.answered == digest(exchange.answer) for turn, exchange in repeated)
+    return sum(turn is not None and turn.answered == exchange.answered for turn, exchange in repeated)
 
 
 def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datetime) -> Place:
@@ -88,7 +88,7 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
             rest, parent = Exchange(rest.said[told[0] :], rest.answer), told[1].id
         exchanges.append(rest)
         if exchange is not transcript.newest:
-            turn = after.get((parent, rest.digest)) or latest.get(rest.digest) or answers.get((parent, digest(rest.answer)))
+            turn = after.get((parent, rest.digest)) or latest.get(rest.digest) or answers.get((parent, rest.answered))
             found.append(turn)
             parent = turn.id if turn else parent
     said = exchanges[-1].digest
@@ -112,7 +112,7 @@ def _within(turns: Sequence[Turn], name: str, transcript: Transcript, now: datet
 def _alike(turn: Turn, exchange: Exchange, turns: Sequence[Turn]) -> list[Turn]:
     """The turns that may be an exchange which this one is, in order: words and answers recur, and a history may lack its beginning. None where
     the answer is another one."""
-    if turn.answered != digest(exchange.answer):
+    if turn.answered != exchange.answered:
         return []
     is_in_words = turn.said == exchange.digest
     counting = [other for other in turns if other.id == turn.id or not other.is_left]

@@ -20,7 +20,7 @@ from memory_mcp.features.gateway.body import Value
 from memory_mcp.features.gateway.place import Place, locate
 from memory_mcp.features.gateway.rows import Put, Turn
 from memory_mcp.features.gateway.settings import Gateway
-from memory_mcp.features.gateway.transcript import Exchange, Transcript, digest
+from memory_mcp.features.gateway.transcript import Exchange, Transcript
 from memory_mcp.language.budget import WINDOW_CHARACTERS, cut_to_tokens, estimate_tokens
 from memory_mcp.language.low_value import low_value
 from memory_mcp.language.tokens import normalise
@@ -129,7 +129,7 @@ class _Writing:
         inserted: dict[int, list[str]] = {self.transcript.begins: [beginning]} if beginning else {}
         for index, block in _within(left, blocks):
             inserted.setdefault(index, []).append(block)
-        has_answer = bool(newest.answer) and not self.transcript.opened and turn.answered == digest(newest.answer)
+        has_answer = bool(newest.answer) and not self.transcript.opened and turn.answered == newest.answered
         return Asked(self.transcript, session, turn, inserted, has_answer)
 
     def _recalls(self) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from memory_mcp.llm.thoughts import without_thoughts
@@ -24,9 +25,9 @@ class Said:
     speaker: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
-    """What the user said in a row, and the answer, empty where none is there."""
+    """What the user said in a row, and the answer, empty where none is there. Its digests are compared with those of many conversations."""
 
     said: tuple[Said, ...]
     answer: str = ""
@@ -41,10 +42,15 @@ class Exchange:
         """What the user said."""
         return "\n".join(said.text for said in self.said)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The same for the same words, whatever their blanks."""
         return [*self.beginnings()][-1]
+
+    @cached_property
+    def answered(self) -> str:
+        """The digest of the answer."""
+        return digest(self.answer)
 
     def beginnings(self) -> Iterator[str]:
         """The digest that it would have with its first message alone, with its first two, and so on."""
