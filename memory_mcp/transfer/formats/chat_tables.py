@@ -7,7 +7,7 @@ from itertools import chain
 
 from memory_mcp.errors import InvalidInput
 from memory_mcp.transfer.formats import discord, line
-from memory_mcp.transfer.formats.clock import with_year_first
+from memory_mcp.transfer.formats.clock import with_and_without_clock
 from memory_mcp.transfer.formats.import_rows import ImportItem, ReadOptions, role_of
 from memory_mcp.transfer.formats.recognition import Head
 from memory_mcp.transfer.formats.sources import Source
@@ -131,10 +131,7 @@ def read_file(form: str, source: Source, name: str, options: ReadOptions) -> Ite
     above: dict[str, str] = {}
     equals = Equals()
     # Rows may be stored under a day that the clock didn't tell.
-    orders = [
-        with_year_first((cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {})), is_told_by_clock=is_told)
-        for is_told in (True, False)
-    ]
+    orders = with_and_without_clock(cells.get(table.columns[0], "") for _, table, cells in _rows(source, name, {}))
     for number, table, cells in _rows(source, name, above):
         date = {table.columns[0]: cells[table.columns[0]].strip()} if table.columns[0] in cells else {}
         dated, formerly = (cells | {column: order(text) for column, text in date.items()} for order in orders)

@@ -56,17 +56,28 @@ def _days_before(persian_year: int) -> int:
     return 365 * persian_year + (8 * persian_year + 21) // 33
 
 
-def with_year_first(texts: Iterable[str], *, is_told_by_clock: bool = False) -> Callable[[str], str]:
-    """How the dates at the beginnings of these texts are written with the year first: their order is told by all of them; in doubt by what stands between
-    the numbers, and with `is_told_by_clock` by a time of day that names no half of it, as where the month comes first one does."""
+def with_year_first(texts: Iterable[str]) -> Callable[[str], str]:
+    """How the dates at the beginnings of these texts are written with the year first: their order is told by all of them, in doubt by what stands between
+    the numbers."""
+    return with_and_without_clock(texts)[1]
+
+
+def with_and_without_clock(texts: Iterable[str]) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """As `with_year_first`, where in doubt a time of day tells it, too, that names no half of the day, as where the month comes first one does; and as
+    `with_year_first`."""
     order, separator, has_half = DayOrder(), "", True
     for written in filter(None, map(_YEAR_LAST.match, texts)):
         if written[3]:
             separator = written[2]
             has_half = written.string.rstrip("mM. ")[-1:] in "aApP"
             order.add(int(written[1]), int(written[3]), int(written[4]))
-    is_day_first = order.is_day_first(in_doubt=separator == "." or (is_told_by_clock and not has_half))
+    by_separator = separator == "."
+    orders = (order.is_day_first(in_doubt=in_doubt) for in_doubt in (by_separator or not has_half, by_separator))
+    by_clock, without = map(_year_first, orders)
+    return by_clock, without
 
+
+def _year_first(is_day_first: bool) -> Callable[[str], str]:
     def year_first(written: re.Match[str]) -> str:
         month = MONTHS.get((written[5] or "").casefold())
         if written[5] and month is None:

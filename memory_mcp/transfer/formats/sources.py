@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO, Protocol, cast
 
 from memory_mcp.errors import InvalidInput
@@ -91,7 +91,7 @@ class Folder:
         names: list[str] = []
         for path in self._root.rglob("*"):
             relative = path.relative_to(self._root)
-            if not any(part.startswith(_HIDDEN_PREFIXES) for part in relative.parts) and path.is_file():
+            if not _is_hidden(relative) and path.is_file():
                 names.append(relative.as_posix())
                 _check_count(len(names))
         return sorted(names)
@@ -346,4 +346,8 @@ def _ignored_kind(name: str) -> str:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or _DRIVE.match(name):
         return "files outside of the zip"
-    return "hidden files" if any(part.startswith(_HIDDEN_PREFIXES) for part in path.parts) else ""
+    return "hidden files" if _is_hidden(path) else ""
+
+
+def _is_hidden(path: PurePath) -> bool:
+    return any(part.startswith(_HIDDEN_PREFIXES) for part in path.parts)

@@ -7,7 +7,7 @@ into the text.
 import io
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -173,7 +173,7 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: Iterable[_Merged]) -> Iterator[ImportItem]:
+def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: Sequence[_Merged]) -> Iterator[ImportItem]:
     table = enumerate(rows, start=1)
     head = [row for _, row in islice(table, LINES_ABOVE)]
     at = header_at(head)
@@ -191,8 +191,11 @@ def _rows(rows: Iterable[list[str]], name: str, options: ReadOptions, merged: It
     numbers, cells_below = [number for number, _ in below], [row for _, row in below]
     fields = _with_speakers(_fields(header), header, cells_below)
     read_rows = _read_rows(header, fields, cells_below)
-    without_shown = [["" if isinstance(cell, _Shown) else cell for cell in row] for row in cells_below]
-    otherwise = [_read_rows(header, other, without_shown) for other in _fields_otherwise(header, fields)]
+    without_shown = [["" if isinstance(cell, _Shown) else cell for cell in row] for row in cells_below] if merged else cells_below
+    otherwise = [
+        read_rows if other == fields and not merged else _read_rows(header, other, without_shown)
+        for other in _fields_otherwise(header, fields)
+    ]
     for number, cells, identity, former in zip(numbers, read_rows, *_identities(read_rows, otherwise), strict=True):
         yield from _memory(cells, identity, former, sentence("{}, row {}", name, number), options)
 
