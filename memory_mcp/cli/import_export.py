@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 STANDARD_STREAM = Path("-")
 COUNTING_BLOCK_BYTES = 1024 * 1024
-TEXT_TABLES = frozenset({".csv", ".tsv"})
 
 
 class ExportFormat(StrEnum):
@@ -97,22 +96,24 @@ def import_memories(
     server_of = functools.cache(lambda name: connection(url, name, pool=pool))
     character = "" if {Format.CHARACTER, Format.LOREBOOK}.isdisjoint(formats) else _character(server_of(persona))
     options = dataclasses.replace(ReadOptions.of(me, timezone, replace=replace), character=character)
-    has_documents = not {Format.DOCUMENT, Format.CSV}.isdisjoint(formats) and path.suffix.lower() not in TEXT_TABLES
-    if has_documents:  # whatever is in one, the libraries that read it have limits
+    if _needs_limits(path, formats):
         asked = Asked(path, format_, persona or "", options, forget_deleted)
         with read_apart(asked, note) as (total, by_format):
             refused = [_import_parts(server_of(persona), path, formats, by_format, dry_run, total)]
-    elif len(parts) > 1:
-        by_format = ((part.format, rows) for part in parts for _, rows in by_persona(part, options, note, persona))
-        kept = ((kind, forgetting(rows) if forget_deleted else rows) for kind, rows in by_format)
-        refused = [_import_parts(server_of(persona), path, formats, kept, dry_run)]
     else:
-        refused = [
-            _import_parts(server_of(name), path, formats, [(formats[0], forgetting(rows) if forget_deleted else rows)], dry_run)
-            for name, rows in by_persona(parts[0], options, note, persona)
-        ]
+        by_name: dict[str | None, list[tuple[Format, Iterator[ImportItem]]]] = {}
+        for kind, (name, rows) in ((part.format, each) for part in parts for each in by_persona(part, options, note, persona)):
+            by_name.setdefault(name, []).append((kind, forgetting(rows) if forget_deleted else rows))
+        refused = [_import_parts(server_of(name), path, formats, of_name, dry_run) for name, of_name in by_name.items()]
     if any(refused):
         raise typer.Exit(1)
+
+
+def _needs_limits(path: Path, formats: list[Format]) -> bool:
+    """Whether libraries read what is in it: documents and workbooks, or a directory or zip with tables, which may be workbooks."""
+    from memory_mcp.transfer.formats.tables import SUFFIXES, WORKBOOK  # noqa: PLC0415  as above
+
+    return not {Format.DOCUMENT, Format.CSV}.isdisjoint(formats) and path.suffix.lower() not in SUFFIXES - {WORKBOOK}
 
 
 def _character(server: "Connection") -> str:
